@@ -90,11 +90,11 @@ def _where(verification: Verification) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the head of the page says, as the terminal says it.
+    """The head of the page, in the terminal's words.
 
     Attributes:
         title: the file's name, or the graph's where there is no file.
-        runs_on: what the run is for.
+        runs_on: the place that the run is for.
         is_kept: the original is what was written.
         terms, operators: ``OperatorCounts`` as rows: operator, before, after.
         kernels: that onnxruntime runs in the written file.

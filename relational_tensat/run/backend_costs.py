@@ -33,8 +33,8 @@ from relational_tensat.tensor import Graph
 if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 
-#: Each rule of a backend makes a graph smaller: their e-graphs are small. What is in blocks goes from one
-#: residual block of a network to the next, two steps each.
+#: Each rule of a backend makes a graph smaller: their e-graphs are small. A value in blocks passes from
+#: one residual block of a network to the next in two steps.
 _MOST_STEPS = 200
 _BUDGET = StepBudget(1_000_000)
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
@@ -152,7 +152,7 @@ class BackendCosts(CostSource):
     """Costs of a backend's kernels, from any source of costs of single kernels.
 
     Args:
-        kernels: what single kernels cost.
+        kernels: the costs of single kernels.
         rules: those of the backend that hold for the file that it reads.
 
     Raises:
@@ -195,7 +195,7 @@ class BackendCosts(CostSource):
 
     @property
     def device(self) -> Device | None:
-        """What single kernels are measured on."""
+        """The device that runs single kernels."""
         return self._kernels.device
 
     @property

@@ -26,7 +26,7 @@ class RaceClock:
 
     Args:
         passed_s: so many are over.
-        within: the clock that it is a part of: what is skipped is skipped there, too.
+        within: the clock that it is a part of: time skipped here is skipped there, too.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class RaceClock:
 
     @property
     def passed_s(self) -> float:
-        """What has passed of it, and beyond."""
+        """The time that has passed of it, and beyond."""
         return time.perf_counter() - self._start_s
 
     @property
     def left_s(self) -> float:
-        """What is left of it."""
+        """The time left of it."""
         return max(0.0, self.budget_s - self.passed_s)
 
 
@@ -89,7 +89,7 @@ class TimedTask:
     """Graphs to run whole, here or by a quiet core.
 
     Attributes:
-        device: what runs them; ``key`` what it was where they were found.
+        device: it runs them; ``key`` is its key when they were found.
         graphs: the original first.
         inputs: a value for each.
     """
@@ -133,8 +133,8 @@ def inputs_to_time(
 def with_drawn_weights(graph: Graph, seed: int) -> Graph:
     """Return a graph with what depends on weights only folded, and new random weights.
 
-    Models of shapes only have no weights, and light ones have constant ones, which onnxruntime makes
-    from a number at each run. Where weights have no data, what would be folded is drawn as well.
+    Models of shapes only have no weights, and light ones have constant ones, which onnxruntime makes from a
+    number at each run. If weights have no data, those that would be folded are drawn as well.
     """
     folded = assume_folded(fold_weights(graph))
     return reseed(folded, RandomWeights(folded, seed, keep=False))

@@ -21,13 +21,13 @@ class Gain:
     """How much less time the result takes than the original.
 
     Attributes:
-        on: what costs are of: a device, a profile, a table.
-        before_us, after_us: by the sums of kernels, without ``beside_us``: what a run takes beside these,
+        on: the origin of costs: a device, a profile, a table.
+        before_us, after_us: by the sums of kernels, without ``beside_us``: a run's time beside these,
             before and after.
         measured: how many times as fast the best graph is, timed whole; None where none was timed.
         from_kernels: the sums are of kernels that were timed one by one.
         is_kept: the original is what is returned.
-        place: what the best was timed against, if not the original where the result runs.
+        place: the opponent that the best was timed against, if not the original where the result runs.
     """
 
     on: str

@@ -25,7 +25,7 @@ class RunningKernel:
         name: of its op and local function.
         operators: of its program.
         places: how many calls the file has.
-        kernel_us, plain_us: of one call with the kernel, and without; what a session takes is in both.
+        kernel_us, plain_us: of one call with the kernel, and without; a session's own time is in both.
         code: its C, without the functions that all kernels call.
     """
 
@@ -46,7 +46,7 @@ class LibraryReport:
         with_library, without: how many times as fast as that file it is.
         noise: that file's standing against itself.
         is_taken: whether it is written.
-        parts: what became of each part of the model.
+        parts: the outcome of each part of the model.
         replaced: operators of onnxruntime that kernels stand for.
         folder: where the manifest and the C are, once they are written.
     """
@@ -62,7 +62,7 @@ class LibraryReport:
 
     @property
     def outcome(self) -> str:
-        """What was found, in one line."""
+        """The outcome, in one line."""
         found = (
             f"{span(self.with_library)} as fast as the file without kernels, "
             f"without their library {span(self.without)}"
@@ -98,7 +98,7 @@ class KernelForm:
 
     Attributes:
         ops: the custom ops of its file.
-        kernels: what they are made of.
+        kernels: the parts that they are made of.
         fusion: as of other kernels of the model's own.
         overrides: kernels by the operators of onnxruntime that they replace.
     """

@@ -28,8 +28,8 @@ from relational_tensat.tensor import Graph
 if TYPE_CHECKING:
     import onnx
 
-#: What a run takes: a graph, the path of a file, or what such a file may contain. A model of ``onnx_ir`` is
-#: one, too; it is in no type, as that package need not be installed.
+#: The kinds of models that a run takes: a graph, the path of a file, or the content of such a file. A model
+#: of ``onnx_ir`` is one, too; it is in no type, as that package need not be installed.
 AnyModel: TypeAlias = "Graph | str | os.PathLike[str] | bytes | onnx.ModelProto"
 _EXPECTED = (
     "expected a path, an onnx.ModelProto, an onnx_ir.Model, bytes of an ONNX file, or a Graph"
@@ -46,8 +46,8 @@ class Place:
     Attributes:
         source: the model as a run takes it.
         output: where the result is written.
-        name: what reports call the model, if that is not what ``source`` says.
-        folder: what is in it is removed when the run has ended; None where there is none.
+        name: the model's name in reports, if not that in ``source``.
+        folder: a folder that is removed when the run has ended, or None.
         is_own: the result is written in that folder, to be read back.
     """
 
@@ -146,7 +146,7 @@ def _needs_file(source: Path, options: Options) -> bool:
 
 
 def _is_dynamic(source: Path) -> bool:
-    """Whether an ONNX file has dynamic dimensions; what is wrong with it, reading it will say."""
+    """Whether an ONNX file has dynamic dimensions; its faults are found when it is read."""
     need_onnx()
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # ships no types
 

@@ -28,7 +28,7 @@ LOW, NORMAL, HIGH = "low", "normal", "high"
 
 @dataclass(frozen=True, slots=True)
 class PurposeOptions(OptionGroup):
-    """What a run is for; see ``purpose``."""
+    """The place that a run is for; see ``purpose``."""
 
     runs_on: str | None = option(
         None,
@@ -74,7 +74,7 @@ class ModelOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions(OptionGroup):
-    """Which rules are used."""
+    """The choice of rules."""
 
     files: tuple[Path, ...] = option(
         (), "a rule file or folder, instead of the rules that ship", name="rules", metavar="PATH"
@@ -94,7 +94,7 @@ class RuleOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class VerificationOptions(OptionGroup):
-    """What a result is compared on."""
+    """The choice of inputs that a result is compared on."""
 
     inputs: Mapping[str, Path] = option(
         factory=dict, help="compare on this input instead of random ones",
@@ -113,7 +113,7 @@ class VerificationOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class CostOptions(OptionGroup):
-    """What costs are from; see ``cost.opening``."""
+    """The origin of costs; see ``cost.opening``."""
 
     source: str | None = option(
         None,
@@ -172,7 +172,7 @@ class CostOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions(OptionGroup):
-    """What is kept of a run beside its result."""
+    """The files of a run beside its result."""
 
     db: Path | None = option(
         None,
@@ -261,7 +261,7 @@ class FusionOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class Options(OptionTree):
-    """The choices of one run; ``Options.of`` takes them by their names, whatever group they are of."""
+    """The choices of one run; ``Options.of`` takes them by their names, from all groups."""
 
     purpose: PurposeOptions = field(default_factory=PurposeOptions)
     model: ModelOptions = field(default_factory=ModelOptions)

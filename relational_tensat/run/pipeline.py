@@ -27,7 +27,7 @@ from relational_tensat.tensor import Graph
 if TYPE_CHECKING:
     from relational_tensat.run.models_in_memory import AnyModel
 
-#: What a run reads, and where it writes.
+#: The model that a run reads, and the place that it writes to.
 _Source: TypeAlias = Graph | str | Path
 _Output: TypeAlias = str | Path | DefaultOutput | None
 
@@ -52,9 +52,8 @@ def optimize(
 
     Returns:
         The graph, its cost before and after, and how it was found. It never costs more than the
-        original: where nothing cheaper is found, or what was found is slower whole on the device that
-        costs are measured on, computes something else, or could not be compared, the original is
-        returned.
+        original: the original is returned if nothing cheaper is found, or if the best found is slower as a
+        whole on the device of the costs, computes something else, or could not be compared.
 
     Raises:
         UsageError: a rule, profile, dimension or input does not exist, or a path is unusable.
@@ -64,7 +63,7 @@ def optimize(
         NoSolutionError: no graph could be extracted within the limits.
         UnsoundRuleError: a rule united two classes of different types.
         MissingDependencyError: the device that costs are to be measured on is not here.
-        KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
+        KeyboardInterrupt: Ctrl-C while measuring; times measured so far are kept, as its text says.
     """
     # All that a run needs takes a while to import: nobody waits for it who has no run yet.
     from relational_tensat.run.stages.check import check
@@ -119,8 +118,8 @@ def resume(
             it, or anything else, does not count: a database may be from anybody.
         cost_model: the run's own source of costs, if it had one.
         progress: every step is reported to it; None for a bar in a notebook, and nothing elsewhere.
-        changes: options that are not the run's: those of exploration, also another ``search``, of tree
-            search and of extraction, ``memory_limit``, ``threads``, and all that name a place to write.
+        changes: options to change: those of exploration, also another ``search``, of tree search and of
+            extraction, ``memory_limit``, ``threads``, and all that name a place to write.
 
     Raises:
         UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.

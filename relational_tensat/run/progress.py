@@ -72,7 +72,7 @@ class Silent:
 
 @contextmanager
 def shown(progress: Progress | None) -> Iterator[Progress]:
-    """Give a progress, if there is none: in a notebook, a bar that is done at the end of the block."""
+    """Give a progress if none is given: in a notebook, a bar that is done at the end of the block."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it
     shell = None if ipython is None or progress is not None else ipython.get_ipython()
     bar = None

@@ -30,7 +30,7 @@ _NOT_INSTALLED = (
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a run is for.
+    """The place that a run is for.
 
     Attributes:
         options: with costs and backend that go with it.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.rules.model import Rule
 
-#: What is noted where Ctrl-C ended races: before anything was known, or then.
+#: Notes for a Ctrl-C that ended races: before anything was known, or later.
 NOT_RACED, NOT_RACED_ON = "not raced: interrupted", "racing was interrupted"
 
 
@@ -36,7 +36,7 @@ class Contender:
 
     Attributes:
         without: the families of rules that it does without; none of the cheapest graph.
-        cost_us: what it costs by the sums.
+        cost_us: its cost by the sums.
         standing: against the original, whole.
         round: which race of this run it was timed in; 0 for one of a run before.
         is_by_profile: it is the cheapest by the profile alone, and another than that by the sums.
@@ -50,7 +50,7 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         if self.is_by_profile:
             return "the cheapest by the profile"
         return f"without {', '.join(self.without)}" if self.without else "the cheapest"
@@ -78,7 +78,7 @@ class RaceReport:
     """Graphs raced whole against the original.
 
     Attributes:
-        original_us: what the original costs by the sums.
+        original_us: the original's cost by the sums.
         contenders: all others, cheapest first.
         winner: the number of the fastest of them.
         final: its standing in heats of its own.
@@ -155,10 +155,10 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRace:
-    """What a race said of the original and the result, in one runtime or in several.
+    """The result of a race of the original and the result, in one runtime or in several.
 
     Attributes:
-        first: what the others raced against.
+        first: the one that the others raced against.
         standings: of the others, how many times as fast as the first; of the winner in ``final`` heats of
             its own.
         noise: the first against itself.
@@ -185,7 +185,7 @@ class RuntimeRace:
 
     @property
     def outcome(self) -> str:
-        """What was found, in one line."""
+        """The outcome, in one line."""
         others = ", ".join(
             f"{each} {span(self.final if each == self.winner else standing)}"
             for each, standing in self.standings.items()
@@ -229,17 +229,17 @@ SAVED, PACKED = "saved", "packed"
 
 @dataclass(frozen=True, slots=True)
 class MachineForm:
-    """What a race said of the forms that onnxruntime saves, beside the file that is written without.
+    """The result of a race of the forms that onnxruntime saves, beside the file that is written without.
 
     Attributes:
         runtime: onnxruntime's name and version.
-        processor: what the maker calls it.
+        processor: the maker's name of it.
         standings: by form, how many times as fast as that file it is; of the winner in heats of its own.
         winner: the form that won.
         noise: that file's standing against itself.
         taken: the form that is written; "" where none is.
         timed_before: when they raced, UTC, if that was before this run.
-        data: the file of its weights, once it is written; None where there is none.
+        data: the file of its weights, once it is written; or None.
     """
 
     runtime: str
@@ -254,7 +254,7 @@ class MachineForm:
     @property
     def fastest(self) -> str:
         """The form to be written: the winner, if it is faster beyond the noise, or the smaller if that is
-        as fast as the winner may be; "" where none is.
+        as fast as the winner may be; "" if neither holds.
         """
         won = self.standings[self.winner]
         if not won.is_faster:
@@ -264,7 +264,7 @@ class MachineForm:
 
     @property
     def outcome(self) -> str:
-        """What was found, in one line."""
+        """The outcome, in one line."""
         date = self.timed_before.partition("T")[0]
         when = f", timed on {date}" if date else ""
         if not self.taken:
@@ -315,7 +315,7 @@ class FileChange:
 
     @property
     def fixed_inputs(self) -> str:
-        """Return the note on inputs that are none any more, as their values count as constants; or ""."""
+        """Return the note on inputs that have gone, as their values count as constants; or ""."""
         after = self.after.default_inputs
         fixed = [name for name in self.before.default_inputs if name not in after]
         some = ", ".join(fixed[:3]) + (f" and {len(fixed) - 3} more" if len(fixed) > 3 else "")
@@ -354,7 +354,7 @@ class UsedKernel:
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    """What came of the option ``fuse``.
+    """The outcome of the option ``fuse``.
 
     Attributes:
         parts: of the model, for which a kernel was made or sought; 0 where another process did so.
@@ -423,7 +423,7 @@ class SizedResult:
 
 @dataclass(frozen=True, slots=True)
 class BodyRewrite:
-    """What became of the bodies of a node.
+    """The outcome of the bodies of a node.
 
     Attributes:
         rule: stands for it in the e-graph.

@@ -47,7 +47,7 @@ def report_schema() -> dict[str, Any]:
 
 
 class Held(Generic[_Value]):
-    """What a group of a result holds, read from the result itself."""
+    """A value of a result's group, read from the result itself."""
 
     def __init__(self, read: Callable[[Result], _Value]) -> None:
         self._read = read
@@ -66,17 +66,17 @@ class Held(Generic[_Value]):
 class Result:
     """An optimized graph and how it was found.
 
-    What the groups hold can be read from the result, too: ``result.cost_after_us``, ``result.optimal``.
+    Values of the groups can be read from the result, too: ``result.cost_after_us``, ``result.optimal``.
 
     Attributes:
         source: the model's path as given, or the name of a graph or model that was in memory.
-        graph: the optimized graph as written: what depends on weights only is folded. Where nothing was
-            saved, it is the original as it was read.
+        graph: the optimized graph as written: parts that depend on weights only are folded. Where nothing
+            was saved, it is the original as it was read.
         original: the graph that was given.
         seconds: per phase: load (the model, the rules), fuse, explore, extract, verify, whole (running
             both graphs), write, and total; measure is a part of these.
         time_spent: where the seconds of explore and extract went.
-        notes: what the reader should know beside the figures, one sentence each.
+        notes: remarks for the reader beside the figures, one sentence each.
     """
 
     source: str
@@ -135,7 +135,7 @@ class Result:
 
     @property
     def gain(self) -> Gain:
-        """What was gained, and how that is known: measured, or modelled."""
+        """The gain, and its evidence: measured, or modelled."""
         race = self.runtimes
         if race is not None and (race.standing or race.is_in_one):
             return Gain(
@@ -165,7 +165,7 @@ class Result:
 
     @property
     def cost_basis(self) -> str:
-        """What costs rest on, and what is proven of them: modelled, measured, partly estimated."""
+        """The basis of costs, and the proof that rests on them: modelled, measured, partly estimated."""
         if not self.costs.any_measured:
             return "modelled"
         return "partly estimated" if self.costs.estimated else "measured"
@@ -194,7 +194,7 @@ class Result:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """The result as an ONNX model: what was written, or else the graph.
+        """The result as an ONNX model: the written one, or else the graph.
 
         Raises:
             UsageError: the model is a ``.json`` graph.

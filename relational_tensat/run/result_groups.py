@@ -63,7 +63,7 @@ class OperatorCounts:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSummary:
-    """What the final extraction had to do.
+    """The work of the final extraction.
 
     Attributes:
         e_nodes, e_classes: that it chose from: the cycle filter's e-nodes are left out.
@@ -147,16 +147,16 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one inference costs, before and after.
+    """The cost of an inference, before and after.
 
     Attributes:
         on: where the result will run, and by how many threads.
         profile: the name of the cost model.
         before_us, after_us: sums of kernels; after is never more than before.
-        run_us, run_after_us: what an inference takes beside kernels, before and after, where costs tell: it
-            is in neither of these. They differ where dimensions are dynamic, by nodes that compute sizes.
+        run_us, run_after_us: an inference's time beside kernels, before and after, where costs tell: it is
+            in neither of these. They differ where dimensions are dynamic, by nodes that compute sizes.
         counts: how many configurations were measured, cached, recorded and estimated.
-        kernels_us: what kernels cost before and after, by operator, the costliest first.
+        kernels_us: the costs of kernels before and after, by operator, the costliest first.
         lists_kernels: whether the report has these: where they are measured, or are what will be run.
     """
 
@@ -205,8 +205,8 @@ class Proof:
         exhaustive: no graph at all that the rules can reach is cheaper: it is optimal, and the e-graph has
             every one of them (``Exploration.is_exhaustive``).
         rules_used: per rule, how many e-nodes of the optimized graph it made.
-        extraction: what the final extraction had to do.
-        extractions: what each extraction found, those between iterations first.
+        extraction: the work of the final extraction.
+        extractions: the outcome of each extraction, those between iterations first.
     """
 
     extractor: str
@@ -224,8 +224,7 @@ class Outcome:
     """Whether the graph is right and fast, and which one is returned.
 
     Attributes:
-        verification: what was compared, and the errors found; nothing where the original's file is
-            what is returned.
+        verification: the comparisons and the errors found; empty if the original's file is returned.
         unchanged: whether the original is returned; its file is copied where the format is the same, if it
             is not ``machine`` that is written.
         rejections: why graphs that were extracted are not returned.
@@ -253,18 +252,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What was read, and what was written.
+    """The files that were read and written.
 
     Attributes:
         source: the model's file; None for a model that was in memory.
-        model: what was written, of a model that was in memory or has dynamic dimensions; else None.
+        model: the written model, of a model that was in memory or has dynamic dimensions; else None.
         output: the file written; None if none was requested.
         change: the ONNX files' nodes, bytes and versions, before and after, also where the original is
             kept; None where one of them is no ONNX.
-        machine: how the result is as onnxruntime saves it here, and whether that is what was written; None
-            without the option ``this_machine``, or where it was not found out: then a note says why.
-        library: how the file with kernels for onnxruntime is beside the one without, and whether it is what
-            was written; None without the option ``fuse``, or where a note says why.
+        machine: the result as onnxruntime saves it here, and whether that was written; None without the
+            option ``this_machine``, or if it was not found out: then a note says why.
+        library: the file with kernels for onnxruntime beside the one without, and whether it was written;
+            None without the option ``fuse``, or if a note says why.
         tables: the run's tables, for ``view``: in the file of the option ``db``, or in memory; None where
             those in memory were too large to be kept.
     """

@@ -1,4 +1,4 @@
-"""A result as an ONNX model: what was written and compared, if it was; else its graph in ONNX's words."""
+"""A result as an ONNX model: the written and compared one, or else its graph in ONNX's words."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def save_result(files: Files, graph: Graph, path: Path, *, is_unchanged: bool) -
 
     Raises:
         UsageError: the path is unusable, or a dynamic model is to be ``.json``.
-        InputError: what was written is gone, or it cannot be written.
+        InputError: the written file is gone, or it cannot be written.
         MissingDependencyError: onnx is needed, and not installed.
     """
     check_output(path, files.source)
@@ -91,7 +91,7 @@ def write_model(model: onnx.ModelProto, path: Path) -> None:
 
 
 def _file(files: Files, *, is_unchanged: bool) -> Path | None:
-    """Return the ONNX file that is the result; None where there is none."""
+    """Return the ONNX file that is the result, or None."""
     if files.output is not None and is_onnx(files.output):
         return files.output
     is_source = is_unchanged and files.output is None

@@ -72,7 +72,7 @@ class SqlRows(HtmlTable):
 
 
 def _array(values: list[Any], kind: str, connection: duckdb.DuckDBPyConnection) -> pyarrow.Array:
-    """Return a column; as text where Arrow has no such values."""
+    """Return a column; values that Arrow does not have become text."""
     import pyarrow
 
     null = connection.sql(f"SELECT CAST(NULL AS {kind}) AS value").to_arrow_table()

@@ -1,4 +1,4 @@
-"""The end of a run: what was written becomes a result.
+"""The end of a run: the written file becomes a result.
 
 An inference takes more time than its kernels. A file with dynamic dimensions computes shapes at inference
 that its graph has as constants. How many nodes are left of that, onnxruntime knows: it folds, merges and
@@ -33,12 +33,12 @@ from relational_tensat.verify.sessions import optimized_graph, runtime_errors
 if TYPE_CHECKING:
     import onnx
 
-#: Tables in memory are kept with a result up to so many e-nodes: what is explored by default, some 20 MB.
+#: Tables in memory are kept with a result up to so many e-nodes: those of a default search, some 20 MB.
 MOST_KEPT_ENODES = 50_000
 
 
 def result_of(written: WrittenRun) -> Result:
-    """Return the result of a run, whose tables now say, too, what it is; write its page, if requested.
+    """Return the result of a run, whose tables now hold its account, too; write its page, if requested.
 
     Raises:
         InputError: the page or the tables cannot be written.
@@ -172,7 +172,8 @@ def _proof(extracted: ExtractedRun, price: Price, outcome: Outcome) -> Proof:
 
 
 class BesideKernels(NamedTuple):
-    """What the original and the result take beside kernels, in microseconds, and what is not in it."""
+    """The time of the original and the result beside kernels, in microseconds, and the parts that it
+    lacks."""
 
     before_us: float
     after_us: float

@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What was requested, and what all stages use.
+    """The request, and the values that all stages use.
 
     Attributes:
         source: the model as it was named, a file or a graph.
         output: where the result is to be written, as it was named.
-        cost: what costs are from, as it was named; ``has_own_costs`` if that is the caller's own object.
+        cost: the origin of costs, as it was named; ``has_own_costs`` if that is the caller's own object.
         purpose: where the result will run, for people, and why it is for something else than usual.
         phases: announces and times what is done.
-        recording: what was announced, for the tables of the run's course.
+        recording: the announcements, for the tables of the run's course.
         watch: has Ctrl-C, the clock and deadlines.
         again: optimizes a part of the model as one of its own.
         contents: hashes of graphs.
@@ -91,7 +91,7 @@ class Run:
         """Return a run that has done nothing yet; costs are opened, not measured.
 
         Raises:
-            UsageError, InputError: what costs are from does not exist, or cannot be used.
+            UsageError, InputError: the origin of costs does not exist, or cannot be used.
         """
         if options.process.deterministic:
             options = without_clock(options)
@@ -137,8 +137,9 @@ class Model:
 
     Attributes:
         source: its file as it was named, or itself if it is of none.
-        dynamic: the model at several sizes, where its dynamic dimensions are to stay; ``graph`` is then
-            the one at the sizes that it is optimized at, with what is computed from sizes as inputs.
+        dynamic: the model at several sizes, if its dynamic dimensions are to stay. ``graph`` is then the
+            one at the sizes that it is optimized at, and values that are computed from sizes are inputs of
+            it.
         returns_original: it has dynamic dimensions that are to stay, and is another graph at other
             sizes: no other file than its own is the result.
         moved_data: the file beside the result that large weights go to, "" for the result itself; None
@@ -185,8 +186,8 @@ class LoadedRun:
     """The model as an e-graph, with all that it is explored, costed and compared by.
 
     Attributes:
-        cost: what costs are from: of what the graph will run on, if that is known.
-        kernel_costs: the same, where they can be of the model's own kernels; None where there are none.
+        cost: the origin of costs: of the runtime that will run the graph, if that is known.
+        kernel_costs: the same, where they can be of the model's own kernels; or None.
         rules, untrusted: the rules, and why some of them are not known to be sound.
         inputs: to verify with, by name.
         output: where the result is written; None for nowhere.
@@ -195,9 +196,9 @@ class LoadedRun:
         run_hash: of what decides which costs are asked for, where they are measured: a run of the same
             hash repeats this one.
         tables: of the e-graph, also when it is closed.
-        resumed_after: the last iteration of explorations before this one; None where there is none.
+        resumed_after: the last iteration of earlier explorations; or None.
         kernels: the model's own that another process has put into the e-graph.
-        bodies: what became of those of nodes (If, Loop, Scan), each put into the e-graph by a rule.
+        bodies: the outcome of those of nodes (If, Loop, Scan), each put into the e-graph by a rule.
     """
 
     run: Run
@@ -225,13 +226,13 @@ class LoadedRun:
 
     @property
     def original_us(self) -> float:
-        """What the original costs by now."""
+        """The original's cost by now."""
         return graph_cost_us(self.original, self.cost)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refused:
-    """What was found wrong with graphs that were extracted.
+    """The faults found in extracted graphs.
 
     Attributes:
         rejections: why they are not returned.
@@ -253,9 +254,9 @@ class ExploredRun:
 
     Attributes:
         exploration: how it went.
-        extractor: what knows the cheapest graph so far.
+        extractor: it knows the cheapest graph so far.
         kernels: the model's own; ``fused_parts`` for how many parts of it they were sought.
-        refused: what is not to be extracted from it.
+        refused: the parts of it that are not to be extracted.
     """
 
     loaded: LoadedRun
@@ -295,11 +296,11 @@ class CachedChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """What extraction begins from where costs are measured.
+    """The beginning of extraction where costs are measured.
 
     Attributes:
         by_profile: the cheapest graph by the profile alone; it is among those that race.
-        settled: what a run has chosen that this repeats: nothing races then.
+        settled: the choice of a run that this one repeats: nothing races then.
     """
 
     by_profile: Seed | None = None
@@ -314,7 +315,7 @@ class ExtractedRun:
     """The cheapest graph of the e-graph, and which graph is chosen, that or the original.
 
     Attributes:
-        explored: with it, what was refused before.
+        explored: with it, the parts refused before.
         graph: the cheapest graph; ``extraction`` how it was found.
         rules_used: how many of its e-nodes each rule made.
         e_nodes, e_classes: of the e-graph.
@@ -347,7 +348,7 @@ class ExtractedRun:
 
     @property
     def loaded(self) -> LoadedRun:
-        """What was explored."""
+        """The exploration."""
         return self.explored.loaded
 
     @property
@@ -383,7 +384,7 @@ class ExtractedRun:
 
     @property
     def costs_us(self) -> tuple[float, float]:
-        """What the original and the chosen graph cost."""
+        """The costs of the original and the chosen graph."""
         if self.has_same_file:
             us = graph_cost_us(self.graph, self.loaded.cost)
             return us, us
@@ -405,14 +406,14 @@ class CheckedRun:
 
     Attributes:
         folded, verification: the chosen graph as it is written, and how it compares.
-        candidate: the ONNX file that was compared, of ``folded``; what is written is this file.
+        candidate: the ONNX file of ``folded`` that was compared; this file is written.
         sized: the chosen graph at each of the dynamic model's sizes, and the file that it is.
-        change: what becomes of the file, if it is written as another.
+        change: the change to the file, if it is written as another.
         whole: how long both take end to end; None where that was not timed.
         machine: how the result is as onnxruntime saves it; None where that was not asked for, or not found
             out. ``saved`` is the file, if it is the one to be written.
         runtimes: which runtime runs which file fastest; None where that was not found out.
-        kernels: what became of kernels that onnxruntime runs; where they are taken, ``folded`` and
+        kernels: the outcome of kernels that onnxruntime runs; if they are taken, ``folded`` and
             ``candidate`` have them. None where none were sought.
     """
 
@@ -431,7 +432,7 @@ class CheckedRun:
 
     @property
     def loaded(self) -> LoadedRun:
-        """What was explored."""
+        """The exploration."""
         return self.extracted.loaded
 
     def noting(self, *notes: str) -> CheckedRun:
@@ -447,7 +448,7 @@ class WrittenRun:
         output: its file; None where none was requested.
         machine: as ``CheckedRun`` has it, with the file of its weights.
         change: the figures of both files; None unless both are ONNX.
-        library: what became of kernels that onnxruntime runs, with the folder that they are in.
+        library: the outcome of kernels that onnxruntime runs, with their folder.
     """
 
     checked: CheckedRun

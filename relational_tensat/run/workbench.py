@@ -51,13 +51,13 @@ class Extracted:
     """The cheapest graph that an extraction found.
 
     Attributes:
-        graph: what was chosen, with the names of the model.
+        graph: the chosen graph, with the names of the model.
         cost_us, original_us: of one inference, of this graph and of the original.
         bound_us: no graph of the e-graph costs less; 0 where nothing was proven.
         optimal: whether the graph was proven to be the cheapest of the e-graph under these costs.
         cost: the name of the cost source.
         rules: per rule, how many e-nodes of the graph it made.
-        extraction: what the extractor returned.
+        extraction: the extractor's answer.
     """
 
     graph: Graph
@@ -139,7 +139,8 @@ class EGraph(Closing):
             model: where the model is now, if not where it was.
 
         Raises:
-            InputError: it is no such file, another process uses it, or its model is gone or has changed.
+            InputError: the file is no such database, another process uses it, or its model is gone or has
+            changed.
         """
         stored = read_run(Path(db))
         options = stored.options()

@@ -1,12 +1,12 @@
-"""Exact arithmetic modulo a prime: what operators compute when a law is checked, not approximated.
+"""Exact arithmetic modulo a prime: operators compute in it when a law is checked, without rounding.
 
 Elements are residues, ``int64`` in 0..PRIME-1. The prime is just below 2^28, so that a product of
 two residues is below 2^56 and a sum of 127 of them below 2^63: no step overflows ``int64``.
 
 Two polynomials (or quotients of polynomials) of degree d that differ agree in a random point with a
-probability of at most d / PRIME: two sides that agree on random residues are equal as formulas.
-A function that is no polynomial (``exp``, ``relu``, …) becomes a random function of the residues: what
-holds for it holds for every function.
+probability of at most d / PRIME: two sides that agree on random residues are equal as formulas. A function
+that is no polynomial (``exp``, ``relu``, …) becomes a random function of the residues: equations that hold
+for it hold for every function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FEW = 64
 
 
 class Undefined(Exception):  # noqa: N818 - it is no error: the law says nothing here
-    """The arithmetic has no such value: a quotient by 0, or a constant that is no number."""
+    """The arithmetic has no value for a quotient by 0, or a constant that is no number."""
 
 
 class Field:

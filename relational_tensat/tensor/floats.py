@@ -1,4 +1,4 @@
-"""Floating-point formats: what rounding to an element type makes of numbers, and what it can hold.
+"""Floating-point formats: the effect of rounding to an element type, and the numbers that it can hold.
 
 The error function for float64 arrays (NumPy has none, and math.erf takes one number).
 """
@@ -57,7 +57,7 @@ class FloatFormat:
 
     @property
     def moderate(self) -> tuple[float, float]:
-        """What the largest element of a moderate tensor is between.
+        """Bounds of the largest element of a moderate tensor.
 
         A sum with a number below the upper bound keeps half of the bits of a summand of size 1, and a
         few products of such tensors neither overflow nor fall below the normal numbers.

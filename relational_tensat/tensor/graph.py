@@ -30,7 +30,7 @@ RUN_US_KEY = "relational_tensat.run_us"
 class Node:
     """One application of an operator: values in, values out, by name.
 
-    In a checked graph the attributes are complete and canonical, whatever was given.
+    In a checked graph the attributes are complete and canonical.
     """
 
     op: str
@@ -42,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Weight:
-    """A tensor known before inference; ``data`` is None where the model gives only its type.
+    """A tensor known before inference; ``data`` is None if the model gives only its type.
 
     ``data`` may be a broadcast view (all strides 0) of one number, so large constants stay small.
     """
@@ -65,9 +65,9 @@ class Graph:
         nodes: in topological order.
         outputs: names of the values that the graph returns, in order.
         types: the type of every value (inputs, weights and node outputs).
-        metadata: what the file holds beside the graph (e.g. ONNX opset versions), kept for writing.
-        origin: the file's own spelling of the graph, for the format's writer; None if there is none.
-            A caller that gives weights other data leaves it out.
+        metadata: the file's further content (e.g. ONNX opset versions), kept for writing.
+        origin: the file's own spelling of the graph, for the format's writer; or None. A caller that gives
+            weights other data leaves it out.
     """
 
     name: str

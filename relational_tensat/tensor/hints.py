@@ -1,9 +1,9 @@
-"""What one random instance keeps to, so that sizes and parameters meet more often than by chance.
+"""The limits of one random instance, so that sizes and parameters meet more often than by chance.
 
 Where random decisions come from: a seed, or Hypothesis when it shrinks.
 
-Every decision is a number below a bound, and 0 is the simplest: what draws this way can be recorded
-as a list of numbers, and shrinks as these numbers do.
+Every decision is a number below a bound, and 0 is the simplest: such draws can be recorded as a list of
+numbers, and shrink as these numbers do.
 """
 
 from __future__ import annotations

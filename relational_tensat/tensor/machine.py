@@ -1,8 +1,8 @@
-"""What a machine computes: operator by operator, each result in its own element type.
+"""The arithmetic of a machine: operator by operator, each result in its own element type.
 
 Integers wrap around and are divided towards zero, in NumPy as in hardware. Floats are computed in
-float64 and rounded once: of sums, products, quotients and roots that is what IEEE 754 asks of every
-smaller type; sums of many terms and functions come out as from a machine that computes them well.
+float64 and rounded once: IEEE 754 asks this of every smaller type for sums, products, quotients and roots;
+sums of many terms and functions come out as from a machine that computes them well.
 """
 
 from __future__ import annotations

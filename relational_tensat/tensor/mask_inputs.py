@@ -27,12 +27,13 @@ _LARGE = 1e3
 
 @dataclass(frozen=True, slots=True)
 class MaskInput:
-    """What an input that is a mask may have.
+    """The values of an input that is a mask.
 
     Attributes:
-        masked: what leaves an element out: 0 or False, or a number that becomes the lowest on its way.
-        kept: what leaves nothing out; 1 or True, or 0 for a summand.
-        infinity: what becomes -inf on its way; None where the mask is 0 and 1.
+        masked: the value that leaves an element out: 0 or False, or a number that becomes the lowest on its
+            way.
+        kept: the value that leaves nothing out: 1 or True, or 0 for a summand.
+        infinity: the value that becomes -inf on its way; None if the mask is 0 and 1.
     """
 
     masked: float
@@ -111,7 +112,7 @@ class _Way(NamedTuple):
     """How a value reaches softmax.
 
     Attributes:
-        factor: what it is multiplied by at most, of either sign.
+        factor: the largest factor on its way, of either sign.
         is_added: whether it is a summand somewhere; else it is a condition everywhere.
     """
 

@@ -24,8 +24,8 @@ class Spelling:
         c: in C and CUDA; ``{}`` are the operands, ``{value}`` is a number beside them.
         triton: likewise in Triton.
         numpy: on arrays of floats; None where ``Arithmetic`` has a method of its own.
-        body: what the function of this name returns that C and CUDA call, of x and perhaps y; ``{exp}`` and
-            ``{erf}`` are what a target calls these. Empty: they call none of this name.
+        body: the value of the function of this name that C and CUDA call, of x and perhaps y; ``{exp}`` and
+            ``{erf}`` are the target's names of these. Empty: they call none of this name.
         number: of its case in gpu/kernels/map.cu (``bend_one``, ``join``); None: it has none.
         is_costly: it takes tens of instructions.
         keeps_zero: it is 0 of 0.
@@ -121,8 +121,8 @@ def definitions(prefix: str, names: Iterable[str], *, exp: str, erf: str) -> str
     """Return the functions of some names that C and CUDA call, a line each.
 
     Args:
-        prefix: what stands before a function's name.
-        exp, erf: what the target calls these.
+        prefix: the text before a function's name.
+        exp, erf: the target's names of these.
     """
     lines = []
     for name in names:

@@ -1,6 +1,6 @@
-"""What operators do with the values of a graph.
+"""The uses of a graph's values by operators.
 
-Weights that are equal are one: what two layers compute with them may be the same.
+Equal weights are one: two layers' computations with them may be the same.
 
 Nodes that depend on weights only are computed before inference.
 """
@@ -104,7 +104,7 @@ def array_digest(array: Array) -> bytes:
 
 
 class Uses:
-    """What operators do with a value, and the nodes that do."""
+    """The uses of a value, and the nodes that use it."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -127,7 +127,7 @@ class Uses:
                 visited.update(outputs)
 
     def index_range(self, name: str) -> int:
-        """Return the count of values that integers may have: what all indexed axes have, or 2."""
+        """Return the count of values that integers may have: the size of all indexed axes, or 2."""
         lengths = []
         for use, node in self.of(name):
             if use is Use.INDEX:
@@ -190,7 +190,7 @@ def count_inference_ops(graph: Graph) -> dict[str, int]:
 
 
 def _is_counted(node: Node, constant: frozenset[str]) -> bool:
-    """Whether a node is one of inference; what unpacks constants belongs to what reads them."""
+    """Whether a node is one of inference; nodes that unpack constants belong to their readers."""
     if node.outputs[0] in constant:
         return False
     unpacks = get_operator(node.op).unpacks(node.attrs)

@@ -20,11 +20,11 @@ _WHOLE_NUMBERS = "biu"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is compared, and in what setting.
+    """The compared outputs, and their setting.
 
     Attributes:
         what: how both graphs are computed, and with which weights.
-        rows: what is masked; "" for nothing.
+        rows: the masked elements; "" for none.
         sizes: of dynamic dimensions; "" where there is one setting only.
     """
 
@@ -43,9 +43,9 @@ class Compared:
     """A comparison that was made, for reports.
 
     Attributes:
-        inputs: what they were.
+        inputs: the kind of inputs.
         demand: how close outputs have to be.
-        remark: what else is to be said; "" for nothing.
+        remark: a further remark, or "".
     """
 
     setting: Setting
@@ -96,10 +96,9 @@ class OutputCheck:
 def relative_error(reference: Array, candidate: Array) -> float:
     """Return ``max |a - b| / max |a|``, both taken over the finite elements of the reference.
 
-    NaN and infinity must be at the same places in both; infinite otherwise, and where the shapes
-    differ. Integers and bools have an error above 0 wherever they differ at all; what are no numbers
-    must be equal. Of sequences, optionals and maps it is the largest error of what is in them, integers
-    equal.
+    NaN and infinity must be at the same places in both; infinite otherwise, and where the shapes differ.
+    Integers and bools have an error above 0 wherever they differ at all; infinities and NaN must be equal.
+    Of sequences, optionals and maps it is the largest error of what is in them, integers equal.
     """
     if reference.dtype == object or candidate.dtype == object:
         return _error_of_parts(reference, candidate)
@@ -170,7 +169,7 @@ class Comparison:
     """Collects the worst error of every output over several runs of two graphs.
 
     Args:
-        setting: what is compared, for reports.
+        setting: the comparison's name in reports.
         names, types: of the original's outputs, in order.
         tolerance: the largest relative error that passes where outputs are floats; others are equal.
         random: positions of outputs that depend on an operator that draws random numbers; these

@@ -59,10 +59,10 @@ def verify(
 ) -> Verification:
     """Run both graphs in float64 on the same random inputs and compare every output.
 
-    Two sets of weights are tried: the model's own, where it has data, and weights drawn at random,
-    since constant or zero weights hide mistakes. Outputs correspond by position. Where the original
-    overflows, what is drawn is made smaller. Where inputs are masks, more runs have rows that are masked,
-    wholly and in part, under each set of weights.
+    Two sets of weights are tried: the model's own, where it has data, and weights drawn at random, since
+    constant or zero weights hide mistakes. Outputs correspond by position. If the original overflows,
+    smaller numbers are drawn. Where inputs are masks, more runs have rows that are masked, wholly and in
+    part, under each set of weights.
 
     Args:
         optimized: refers to the original's weights by their names (nothing folded yet).
@@ -75,9 +75,8 @@ def verify(
             are drawn once. More go into it.
 
     Returns:
-        What was compared and the errors found; no runs and a warning where the original cannot be
-        computed here. For opaque operators that cannot be computed, random functions of their
-        inputs take their place.
+        The comparisons and the errors found; no runs and a warning if the original cannot be computed here.
+        For opaque operators that cannot be computed, random functions of their inputs take their place.
 
     Raises:
         VerificationError: the two return different counts of outputs, or of different types, or
@@ -128,7 +127,7 @@ class _EquivalenceTrial:
         has_own_weights: whether they are the model's; else they are random.
         runs: how many.
         masks: which of the runs on masked rows it is; None for random inputs.
-        rows: what reports say of these.
+        rows: their name in reports.
     """
 
     label: str
@@ -171,7 +170,8 @@ class _Verifier:
         self.unknown = UnknownOperators()
         self.step = 0
         self._drawn = {} if drawn is None else drawn
-        #: What the first masked rows gave, by the trial's label: computed beside random inputs.
+        #: The original's outputs for the first masked rows, by the trial's label: computed beside random
+        #: inputs.
         self._masked: dict[str, tuple[int, list[list[Array]]]] = {}
         self._draws_again = self.runs > 1 or self.masking.has_runs or drawn is not None
         self.results: list[OutputCheck] = []

@@ -215,15 +215,15 @@ def evaluate_disturbed(
 
 
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
-    """Compute what depends on nothing but weights that have data: what can be stored instead.
+    """Compute values that depend on nothing but weights that have data: these can be stored instead.
 
     Every operator's result is rounded to its own element type before the next one takes it, as where the
     model runs. In float64, values that are then cut to whole numbers would come out different.
 
-    Of a whole sub-graph of such values, only those that other nodes or the outputs use are
-    returned. Constants (``fill``) count as known but are small as they are; what is random, no
-    tensor of numbers, or without a kernel in onnxruntime stays a node, as does what unpacks quantized
-    weights; so do all where the machine has not the memory to compute them.
+    Of a whole sub-graph of such values, only those that other nodes or the outputs use are returned.
+    Constants (``fill``) count as known but are small as they are. A node stays one if it is random, gives
+    no tensor of numbers, has no kernel in onnxruntime, or unpacks quantized weights; all stay if the
+    machine has not the memory to compute them.
 
     Returns:
         Values by name, in their declared element types (bfloat16 as float32).
@@ -453,7 +453,7 @@ def _as_evaluated(value: Any, kind: TensorType, name: str, *, keeps_type: bool =
 
 
 def _as_computed(array: Any, kind: ValueType) -> Any:
-    """Return a tensor as operators compute with it; what is none as it is."""
+    """Return a tensor as operators compute with it; any other value as it is."""
     if not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES:
         return array
     return converted(array, np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype))

@@ -1,4 +1,4 @@
-"""Folding: what depends on weights only is computed once, before the graph is written.
+"""Folding: parts that depend on weights only are computed once, before the graph is written.
 
 Of a graph that is known at several sizes, only what is the same at all of them is folded.
 """
@@ -18,9 +18,9 @@ def fold_weights(graph: Graph) -> Graph:
     """Return the graph with every value that is computable from weights' data as a weight itself.
 
     The values are computed operator by operator, each result in its own element type; they keep their
-    names. What stays a node: values that depend on a weight without data, random operators, tuples,
-    and constants (``fill``), which are small as they are. Weights and nodes that nothing reads any
-    more are dropped. A graph in which nothing changes is returned as it is.
+    names. These stay nodes: values that depend on a weight without data, random operators, tuples, and
+    constants (``fill``), which are small as they are. Weights and nodes that nothing reads any more are
+    dropped. A graph in which nothing changes is returned as it is.
 
     Constant tensors stay small: a result whose elements are all equal is a broadcast view of one.
 
@@ -34,7 +34,7 @@ def fold_weights(graph: Graph) -> Graph:
 def assume_folded(graph: Graph) -> Graph:
     """Return the graph as ``fold_weights`` would if all weights had data, without computing any.
 
-    What depends on weights only becomes a weight without data: enough to see how long a graph takes.
+    A part that depends on weights only becomes a weight without data: enough to see how long a graph takes.
     """
     _, names = foldable_values(graph, graph.weights)
     return _with_weights(graph, dict.fromkeys(names))
@@ -79,8 +79,7 @@ def _compact(array: Array) -> Array:
 def fold_alike(graphs: Sequence[Graph]) -> list[Graph]:
     """Return the graphs with what depends on weights only as weights, where that is so at all sizes.
 
-    What is computed from weights and has another shape at another size, or follows from what has, stays
-    computed.
+    A value of weights that has another shape at another size, or follows from such a one, stays computed.
 
     Args:
         graphs: the same nodes and weights, with other attributes and types.

@@ -182,14 +182,14 @@ def reseed(graph: Graph, weights: RandomWeights) -> Graph:
 
 
 class Masking:
-    """What masks of a graph have in runs of their own.
+    """The masks of a graph in runs of their own.
 
     Args:
         given: names of inputs that stay as they are.
 
     Attributes:
         has_runs: whether there are masks.
-        label: what is masked in these runs, for reports.
+        label: the masked elements of these runs, for reports.
     """
 
     def __init__(self, graph: Graph, given: Container[str]) -> None:
@@ -205,7 +205,7 @@ class Masking:
         """Return inputs with rows masked, until each mask had rows of all sorts; none without masks.
 
         Args:
-            inputs: what all other inputs have, and kept elements of masks that are added.
+            inputs: all other inputs, and kept elements of masks that are added.
         """
         draws = {
             name: list(mask.draws(inputs[name], first=number))

@@ -79,7 +79,7 @@ def compute_together(
     Raises:
         InputError: an operator cannot be computed.
     """
-    # What overflows is looked for, and explained, afterwards.
+    # Overflows are looked for, and explained, afterwards.
     results = evaluate_together(graph, draws, weights, unknown)
     return [flat_outputs(graph, values) for values in results]
 
@@ -137,7 +137,7 @@ Runs: TypeAlias = Sequence[Sequence[Array]]
 
 
 class DefinedElements:
-    """Which elements of a model's outputs are the same whether extrema pass over NaN or not."""
+    """The elements of a model's outputs that are the same whether extrema pass over NaN or not."""
 
     def __init__(
         self, graph: Graph, draws: Sequence[Mapping[str, Array]], weights: Weights
@@ -155,7 +155,7 @@ class DefinedElements:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is not compared, a sentence for each output."""
+        """The outputs that are not compared, a sentence for each."""
         counts = [
             sum(int(mask.sum()) for mask in masks) for masks in zip(*self._undefined, strict=True)
         ]

@@ -2,8 +2,8 @@
 
 onnxruntime fuses QuantizeLinear, DequantizeLinear and what is between them into kernels on integers, by
 patterns: a graph that computes the same may lose them. It may gain them, too, and then onnxruntime rounds
-what the original has as floats: weights of products between the two, or operands of packed weights. So the
-graphs that its default optimizations make of both files are compared.
+the operands that the original has as floats: weights of products between the two, or operands of packed
+weights. So the graphs that its default optimizations make of both files are compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from relational_tensat.verify.sessions import Session, open_session, runtime_err
 from relational_tensat.verify.verification import QuantizedCheck
 
 _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear"})
-#: What moves elements, or takes the largest: the same on integers and on floats, and no kernel to lose.
+#: Operators that move elements, or take the largest: the same on integers and on floats, and no kernel to
+#: lose.
 _NEUTRAL = frozenset({
     "Concat", "Constant", "ConstantOfShape", "Expand", "Flatten", "Gather", "Identity", "MaxPool",
     "NhwcMaxPool", "Pad", "ReorderInput", "ReorderOutput", "Reshape", "Shape", "Slice", "Split", "Squeeze",
@@ -46,7 +47,7 @@ _BYTES = {"INT8": 1.0, "UINT8": 1.0, "INT32": 4.0, "INT4": 0.5, "UINT4": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What onnxruntime runs of a model, by count.
+    """The kernels that onnxruntime runs of a model, by count.
 
     Attributes:
         quantized: kernels that compute with integers or packed weights.

@@ -1,7 +1,7 @@
 """Random inputs and weights that a graph can be run on: in range, of a fitting size, positive where needed.
 
-What a tensor is for is read off its uses in the graph, also behind operators that only move
-elements. The same name and seed give the same values, whatever else is drawn and in which order.
+A tensor's purpose is read off its uses in the graph, also behind operators that only move elements. The
+same name and seed give the same values, in any order and beside any others.
 
 A model without its normalizations (the linear transformers of the literature: attention without
 softmax) multiplies activations with each other: its values grow as 3^depth in the exponent unless
@@ -79,7 +79,8 @@ class _Pass:
         independent = any(name in self.source for name in node.inputs[:2])
         size = a * b * (math.sqrt(terms) if independent else terms)
         size += sum(self._operand(node, added) for added in range(2, len(node.inputs)))
-        # What only kernels have, such as an approximation of GELU, is at most as large as its operand.
+        # A spelling that only kernels have, such as an approximation of GELU, is at most as large as its
+        # operand.
         activation = operators().get(str(node.attrs.get("act", NO_ACTIVATION)))
         return size if activation is None else activation.growth([size], (), {})
 
@@ -141,8 +142,8 @@ def seeded_weights(graph: Graph, seed: int) -> SeededWeights:
 class SeededWeights(Mapping[str, Array]):
     """Random weights by name, drawn again on each access; nothing is cached.
 
-    Normal numbers of such scale that the graph's values are about 1 (``weight_scales``), or in 0.5
-    to 1.5 where only positive numbers make sense. What is no parameter stays as it is, where the
+    Normal numbers of such scale that the graph's values are about 1 (``weight_scales``), or in 0.5 to 1.5
+    where only positive numbers make sense. An input that is no parameter stays as it is, where the
     graph has data: integers and bools, single numbers (epsilons, scales), exponents, and operands
     of opaque operators (sizes, scales).
 

@@ -34,12 +34,12 @@ _MOST_FLOPS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileTrial:
-    """What two files are run on.
+    """The inputs that two files are run on.
 
     Attributes:
-        original: what the first was read as: types of inputs and outputs, data of weights.
+        original: the graph that the first was read as: types of inputs and outputs, data of weights.
         inputs: real inputs by name; those missing are drawn.
-        sizes: of dynamic dimensions, for reports; "" where there are none.
+        sizes: of dynamic dimensions, for reports; "" for fixed ones.
     """
 
     original: Graph
@@ -67,7 +67,7 @@ def verify_files(
     Where inputs are masks, more runs have rows that are masked, wholly and in part.
 
     Args:
-        original: what ``before`` was read as: types of inputs and outputs, data of weights.
+        original: the graph that ``before`` was read as: types of inputs and outputs, data of weights.
         inputs: real inputs by name; those missing are drawn.
         shrink: how many steps smaller inputs and weights are drawn.
         what: how reports call what is compared.
@@ -77,7 +77,7 @@ def verify_files(
         libraries: of custom ops that ``after`` is run with.
 
     Returns:
-        What was compared; where the original cannot be run, a warning that says why, and no runs.
+        The comparisons; if the original cannot be run, a warning that says why, and no runs.
 
     Raises:
         VerificationError: the original can be run and the optimized file cannot.
@@ -115,7 +115,7 @@ def verify_files_at(
     """Run two ONNX files as ``verify_files`` does, at several sizes; each is opened once.
 
     Returns:
-        What was compared in each trial.
+        The comparisons of each trial.
 
     Raises:
         VerificationError: the original can be run and the optimized file cannot.
@@ -155,7 +155,7 @@ def _begin(trials: Iterable[FileTrial], options: _Options) -> FilesBegun:
 
 @dataclass(frozen=True, slots=True)
 class FilesBegun:
-    """What the first of two files gave, to be compared with others."""
+    """The outputs of the first of two files, to be compared with others."""
 
     options: _Options
     trials: Sequence[FileTrial]
@@ -206,7 +206,7 @@ class _Options:
 
     @property
     def runner(self) -> str:
-        """What runs both files."""
+        """Runs both files."""
         return "ONNX's reference evaluator" if self.by_reference else self.run_as.value
 
     def opened(self, file: Path | bytes, libraries: Sequence[Path] = ()) -> Any:
@@ -299,7 +299,7 @@ class _Trial:
     Attributes:
         draws: the inputs of each run, as they were drawn.
         feeds: the same, as a session takes them.
-        expected, results: what the original's file returns, and the optimized one's.
+        expected, results: the outputs of the original's file, and of the optimized one's.
     """
 
     setting: Setting

@@ -295,7 +295,7 @@ def _label(node: Node) -> str:
     return f"{name} at {node.outputs[0]!r}"
 
 
-#: What is computed is off by so many roundings: sums of many terms round at each.
+#: Computed numbers are off by so many roundings: sums of many terms round at each.
 _COARSER = 32.0
 #: Runs that are rounded otherwise.
 _RUNS = 4
@@ -350,7 +350,7 @@ def moved_by_rounding(
     Inputs, weights and what is to be quantized are off by ``_COARSER`` roundings; no smaller difference
     passes a quantization. The error is what comes out, never a multiple of it: one step is no sign of two.
 
-    Masks are not moved: what is about 1 is no mask, and (1 - mask) times the lowest number far from 0 then.
+    Masks are not moved: a mask near 1 is none, and (1 - mask) times the lowest number is far from 0 then.
 
     Raises:
         InputError: an operator cannot be computed.

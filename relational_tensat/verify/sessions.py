@@ -24,7 +24,7 @@ _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are no
 
 #: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
 _BESIDE = "session.optimized_model_external_initializers_file_name"
-#: Whether it puts there, too, what kernels have packed of them: matrices of products.
+#: Whether it puts packed matrices of products there, too.
 _PACKED = "session.save_external_prepacked_constant_initializers"
 
 
@@ -50,7 +50,7 @@ def open_session(
     Args:
         optimized: where it writes the graph that it runs, weights beside it, in ``NAME.data``.
         is_packed: whether matrices are there as kernels have packed them, too.
-        profile: what the file begins with that it writes its nodes' times to.
+        profile: the beginning of the name of the file that it writes its nodes' times to.
         libraries: of custom ops.
     """
     import onnxruntime
@@ -136,7 +136,7 @@ def save_session(
 
     Args:
         is_packed: whether constant matrices are there as its products take them, too.
-        properties: what the file is to say of itself.
+        properties: the properties that the file is to have.
 
     Returns:
         Bytes of weights beside the model.

@@ -1,12 +1,12 @@
-"""Graphs evaluated together: what two of them have in common is computed once.
+"""Graphs evaluated together: their common parts are computed once.
 
 Values are the same where they are the same operator with the same attributes applied to the same
-operands, down to the inputs and weights: nothing else is assumed. What the graphs return is still
+operands, down to the inputs and weights: nothing else is assumed. The outputs of the graphs are still
 compared element by element.
 
 Products of weights are applied factor by factor instead of being multiplied out. An optimized graph may
-multiply with ``u·v + c``, all three weights: what runs is one product, the weight is made beforehand. To
-check it, making it would be most of the work (ViT-Huge: 3,700 Gflop against 110 for both graphs). What is
+multiply with ``u·v + c``, all three weights: one product runs, and the weight is made beforehand. To check
+it, making it would be most of the work (ViT-Huge: 3,700 Gflop against 110 for both graphs). What is
 multiplied with it is the same: ``a·(u·v + c) = (a·u)·v + a·c``.
 """
 
@@ -170,7 +170,7 @@ def _multiplies(node: Node, name: str) -> bool:
     return node.op == "matmul" and node.inputs[_RIGHT] == name and node.inputs.count(name) == 1
 
 
-#: What makes a node's results what they are: operator, operands, attributes as text (1 is not 1.0).
+#: The parts that decide a node's results: operator, operands, attributes as text (1 is not 1.0).
 _Key: TypeAlias = tuple[str, tuple[str, ...], str]
 
 
@@ -272,7 +272,7 @@ class _Merger:
         """Return, for a graph's weights, those of the first graph: they have the same names.
 
         Raises:
-            VerificationError: there is none of that name and type.
+            VerificationError: the graph has no weight of that name and type.
         """
         for name, weight in graph.weights.items():
             if name not in self.weights or self.weights[name].type != weight.type:
@@ -325,9 +325,9 @@ def _key(node: Node, operands: tuple[str, ...]) -> _Key:
 def _interleave(nodes: Sequence[Node], n_first: int) -> list[Node]:
     """Return nodes in an order in which few values and weights are waiting at a time.
 
-    The first graph's nodes keep their order. A node of a later graph comes as soon as the first graph
-    has computed its operands and used its weights; one that needs none of these, just before what
-    first needs it.
+    The first graph's nodes keep their order. A node of a later graph comes as soon as the first graph has
+    computed its operands and used its weights; a node that needs none of these comes just before its first
+    reader.
 
     Args:
         n_first: how many of the nodes, which are in topological order, are the first graph's.

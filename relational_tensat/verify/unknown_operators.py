@@ -135,8 +135,8 @@ class UnknownOperators:
     ) -> tuple[Any, ...]:
         """Return the results of an opaque operator, floats in float64.
 
-        What draws random numbers, or may, is replaced by a function: drawn twice, it could not be
-        compared.
+        An operator that draws random numbers, or may, is replaced by a function: drawn twice, it could not
+        be compared.
         """
         key = (tuple(sorted(attrs.items())), types)
         if key not in self._first_way:

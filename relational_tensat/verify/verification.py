@@ -14,8 +14,8 @@ class QuantizedCheck:
 
     Attributes:
         kernels: what onnxruntime's default optimizations make of both.
-        loss: what the optimized model lost by that; "" for nothing.
-        gain: what they round of the optimized model only; "" for nothing.
+        loss: the optimized model's loss by that, or "".
+        gain: the roundings of the optimized model only, or "".
         growth: how much larger its file is; "" where it is not.
     """
 
@@ -32,8 +32,8 @@ class Verification:
     Attributes:
         runs: how often both graphs were run.
         outputs: the worst error of every output under each comparison.
-        compared: what was compared.
-        warnings: what the comparison does not prove, and why.
+        compared: the comparisons.
+        warnings: the gaps of the comparison, and their reasons.
         shrink: how many steps smaller inputs were drawn, so that the original does not overflow.
         stand_ins: operators that random functions replaced, as nothing can compute them.
         quantized: how a quantized model's file compares; None for others.
@@ -54,10 +54,10 @@ class Verification:
 
     @property
     def unproven(self) -> str:
-        """Which output is not proven to be the same, and why; "" where all are.
+        """The outputs that are not proven to be the same, and why; "" if all are.
 
-        That is one that no comparison could have found wrong, or that differs in one by more than the
-        tolerance, whatever explains it.
+        Such an output is one that no comparison could have found wrong, or that differs in one by more than
+        the tolerance, even if that has an explanation.
         """
         proven = {check.output for check in self.outputs if check.proves_something}
         for check in self.outputs:

@@ -26,7 +26,7 @@ from relational_tensat.tensor.types import Array
 MOST_KEPT_BYTES = 1 << 20
 
 _COST_PREFIXES = ("analytic:", "table:")
-#: What may be behind a profile's name.
+#: Parameters that may follow a profile's name.
 _THREADS = re.compile(r":threads=\d+$")
 
 

@@ -63,7 +63,7 @@ class StoredRun:
 
     Attributes:
         path: its database.
-        iteration: the last that is there; 0 if there is none.
+        iteration: the last one in the tables; 0 for none.
         kernel_rows, kernel_rules: of the model's own kernels, if it had been fused.
     """
 
@@ -74,7 +74,7 @@ class StoredRun:
     kernel_rules: dict[str, str]
 
     def options(self, **changes: Any) -> Options:
-        """Return the run's options, but for changes, of which the original graph and its costs are none.
+        """Return the run's options with the changes; the original graph and its costs are not among them.
 
         Where something is written is for the changes alone to say: a database may be anybody's.
 
@@ -157,7 +157,7 @@ class StoredRun:
         """Return the e-graph of the run, to be explored further.
 
         Args:
-            graph: what the e-graph was made from.
+            graph: the graph that the e-graph was made from.
 
         Raises:
             InputError: another process uses the database.

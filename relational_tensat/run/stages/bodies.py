@@ -44,7 +44,7 @@ BODIES_FILE = f"{FAMILY}.rules"
 _MOST_BYTES = 4 << 20
 #: Of one node nothing becomes less.
 _FEWEST_NODES = 2
-#: All bodies together take no longer, in seconds, those within others included; what is begun is ended.
+#: The most seconds for all bodies together, those within others included; a body that has begun is ended.
 _MOST_S = 20.0
 _LATE = ": the time for bodies was over"
 #: When the time for bodies is over, by ``now_s``.

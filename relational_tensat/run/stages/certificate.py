@@ -147,7 +147,7 @@ class _NumberedTerms:
 def _sizes(
     loaded: LoadedRun, explanation: Explanation, terms: _NumberedTerms, file: Path
 ) -> list[dict[str, Any]]:
-    """Return the model at each of its sizes: what each term is there."""
+    """Return the model at each of its sizes: each term's form there."""
     dynamic, stored = loaded.model.dynamic, explanation.stored
     symbols = [stored.signatures[explanation.terms[term].signature].symbol for term in terms.own]
     others = [] if dynamic is None else [there.graph for there in dynamic.others]

@@ -176,7 +176,7 @@ def _original(extracted: ExtractedRun, originals: OriginalRuns | None) -> Checke
 def _is_smaller(file: Path, loaded: LoadedRun, sized: SizedResult | None) -> bool:
     """Whether the original is fewer nodes, and no more bytes, written as it was read.
 
-    What leads nowhere, and what is known before inference, is not read.
+    Nodes that lead nowhere, and values known before inference, are not read.
     """
     from relational_tensat.formats.onnx_frame import figures_of_file, figures_of_skeleton
     from relational_tensat.formats.onnx_write import write_skeleton  # both need onnx
@@ -404,7 +404,7 @@ def _costs_as_timed(loaded: LoadedRun) -> CostSource:
 
 
 def _loss(whole: WholeRun, source: str) -> str:
-    """Return what was hoped for, what was found, and what was done about it."""
+    """Return a sentence: the modelled gain, the measured one, and the step taken."""
     timing = whole.timing
     return (
         f"the extracted graph should take {whole.modelled_after_us:,.2f} µs under {source}, the original "

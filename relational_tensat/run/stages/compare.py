@@ -129,7 +129,7 @@ def _crossed(loaded: LoadedRun, chosen: Graph) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What is compared in onnxruntime.
+    """The files that are compared in onnxruntime.
 
     Attributes:
         before: the file that the original is from, if it is from one.

@@ -113,8 +113,8 @@ def candidates(
 
 
 def _is_costlier_run(loaded: LoadedRun, graph: Graph, original_us: float) -> Plan[bool]:
-    """Whether a graph costs as much as the original as it is run: what a backend computes for each reader
-    again, an e-graph counts once. Only costs that are known at once are asked.
+    """Whether a graph costs as much as the original when it is run: an e-graph counts once a node that a
+    backend computes for each reader again. Only costs that are known at once are asked.
     """
     if not loaded.cost.is_instant:
         return False
@@ -185,7 +185,7 @@ def _by_profile(extracted: ExtractedRun, table: TableProblem) -> FamilyChoice | 
 
 
 def _of_backend(loaded: LoadedRun) -> frozenset[str]:
-    """Return the rules of the backend: it carries them out itself, whatever is written."""
+    """Return the rules that the backend carries out by itself in any case."""
     name = loaded.run.options.rules.backend
     rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
     return frozenset(rule.name.partition("[")[0] for rule in rules)
@@ -218,7 +218,7 @@ def fixed_share(table: TableProblem, original_us: float) -> float:
     Those are the only e-nodes of classes that all e-nodes of such a class need, from the root on.
 
     Args:
-        original_us: what the original costs.
+        original_us: the original's cost.
     """
     problem = table.problem
     if not problem.has_original:
@@ -239,7 +239,7 @@ def fixed_share(table: TableProblem, original_us: float) -> float:
 
 @dataclass
 class TimedGraphs:
-    """What is known of graphs by hash of their content, and the candidates that have these.
+    """The facts about graphs by hash of their content, and the candidates that have these.
 
     Attributes:
         candidates: those of this run that are known, in the order in which they were met.

@@ -1,6 +1,6 @@
 """A result at all sizes of a dynamic model: the unions carried out at each, its file, and the comparison.
 
-What holds at some sizes only is left out, and another graph is extracted from the same e-graph.
+An e-node that holds at some sizes only is left out, and another graph is extracted from the same e-graph.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_LEFT_OUT = 32
 
 
 class NotDynamicError(Exception):
-    """What was extracted has no dynamic form.
+    """The extracted graph has no dynamic form.
 
     Attributes:
         fault: the step after which that is so; None where it is so from the start.
@@ -78,7 +78,7 @@ def sized_or_other(extracted: ExtractedRun) -> tuple[ExtractedRun, SizedResult |
     """Carry the chosen graph's steps out at all sizes; where they do not hold, choose another graph.
 
     Returns:
-        Which graph is chosen, and what it is at all sizes; None where it is another one.
+        The chosen graph, and its form at all sizes; None if that is another graph.
     """
     try:
         with extracted.loaded.run.phases.phase("verify"):
@@ -151,7 +151,7 @@ def _search_dynamic(extracted: ExtractedRun, error: NotDynamicError) -> Extracte
     out has not helped, the model is explored again without the rule.
 
     Args:
-        error: what was found at other sizes.
+        error: the fault found at other sizes.
     """
     fault, refused = error.fault, extracted.explored.refused
     rule = error.rule or (fault.step.rule if fault else "")

@@ -85,7 +85,7 @@ def extractor_of(
     """Return an extractor that knows of no graph so far.
 
     Args:
-        log: what was found before.
+        log: the outcomes of earlier extractions.
         options: of extraction, if not the run's.
     """
     run = loaded.run
@@ -249,8 +249,8 @@ def _with_e_nodes(explored: ExploredRun) -> ExploredRun:
 def _unplaced(kernels: Sequence[OwnKernel], rules: Mapping[str, RuleStats]) -> str:
     """Return how many kernels no rule has put into the e-graph; "" for none.
 
-    Each was found for operators that are there. A rule leaves some out: what has extreme constants as
-    operands that the kernel was not tested with, what would close a cycle.
+    Each was found for operators that are there. A rule leaves some out: extreme constants as operands that
+    the kernel was not tested with, and applications that would close a cycle.
     """
     tried = [kernel for kernel in kernels if any(rule.name in rules for rule in kernel.rules)]
     placed = [

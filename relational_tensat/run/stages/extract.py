@@ -42,10 +42,10 @@ def extract(
 ) -> ExtractedRun:
     """Extract the cheapest graph; once more, where what was measured in between changes estimates.
 
-    What outputs of integers are computed from up to a step of floats, such as a floor, stays as it was.
+    Values that decide integers up to a step of floats, such as a floor, stay as they were.
 
     Args:
-        start: what extraction began from before, if this is not the first of an e-graph.
+        start: the beginning of an earlier extraction of the same e-graph, or None.
         limits: of extraction, if not the run's.
     """
     loaded, run, egraph = explored.loaded, explored.loaded.run, explored.loaded.egraph

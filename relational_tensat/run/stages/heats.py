@@ -1,4 +1,4 @@
-"""A race as a part of its own: who runs its heats gets graphs and seconds, and says which is the fastest.
+"""A race as a part of its own: its runner gets graphs and seconds, and says which graph is the fastest.
 
 It needs no e-graph. So a quiet core may compute it while others search (``base.runner.undisturbed``).
 """
@@ -22,7 +22,7 @@ from relational_tensat.run.end_to_end import RaceClock, TimedTask
 
 #: The share of a race's time for the first heats, which all graphs are in.
 _FIRST_HEATS = 0.5
-#: What is run in each of the last heats: the original twice, and the winner.
+#: The graphs of each of the last heats: the original twice, and the winner.
 _LAST_HEAT = (0, 1, 0)
 IN_LAST_HEATS = len(_LAST_HEAT)
 

@@ -111,7 +111,7 @@ class _KernelRace:
 
 
 def with_kernels(checked: CheckedRun) -> CheckedRun:
-    """Return a result with kernels where these make it faster; a note says why there are none."""
+    """Return a result with kernels where these make it faster; else a note says why not."""
     try:
         _check(checked)
         return _with_kernels(checked)
@@ -221,7 +221,7 @@ def _known_or_raced(
 
     Args:
         variants: make files, which may be none; each that is one differs from the others.
-        before: what is known of races.
+        before: the known results of races.
         setting: all that these hold for, but for the device.
 
     Raises:

@@ -82,7 +82,7 @@ def with_data_moved(run: Run, model: Model) -> Model:
     """Let a model's large weights go where the options say.
 
     Raises:
-        UsageError: the file that they are to go to is none beside the result.
+        UsageError: the file for the data is not beside the result.
     """
     place, output = run.options.output.external_data, check_output(run.output, model.source)
     if place == KEEP:
@@ -124,7 +124,7 @@ def load(run: Run, model: Model, open_egraph: Callable[[Graph], EGraph] | None =
 
     Args:
         open_egraph: opens the e-graph that was made of this graph, the model's with equal weights shared;
-            None where there is none yet.
+            returns None if none was made yet.
     """
     if model.returns_original:
         run = replace(run, options=run.options.replace(iterations=0))
@@ -229,7 +229,7 @@ def _record(loaded: LoadedRun) -> None:
 def _tables_of(run: Run, egraph: EGraph) -> RunTables:
     """Return the tables of an e-graph; if it is in a file, it is closed with the run's resources.
 
-    From now on there is a best graph so far, so Ctrl-C is remembered, and ends what looks for a better one;
+    From now on there is a best graph so far. So Ctrl-C is remembered, and ends the search for a better one;
     exploration has a way of its own to take it.
     """
     path = run.options.output.db

@@ -36,7 +36,7 @@ from relational_tensat.verify.evaluate import memory_bytes
 from relational_tensat.verify.quantization import compare_quantized, file_bytes, is_quantized
 from relational_tensat.verify.sessions import Session, save_session
 
-#: Raised whenever files are saved in another way: what races said of them no longer counts.
+#: Raised when files are saved in another way: earlier races of them no longer count.
 _FORM_VERSION = 1
 #: The fewest heats of a race may take so long.
 _MOST_HEATS_S = 120.0
@@ -50,7 +50,7 @@ def save_for_machine(checked: CheckedRun) -> CheckedRun:
     That is done with the option ``this_machine``. Where it cannot be, a note says why.
 
     Raises:
-        VerificationError: what was saved computes something else, and the options are strict.
+        VerificationError: the saved file computes something else, and the options are strict.
     """
     options, output = checked.loaded.run.options, checked.loaded.output
     if not options.output.this_machine or output is None:

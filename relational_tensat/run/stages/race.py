@@ -70,7 +70,7 @@ def race(
                 extracted,
                 device,
                 budget_s,
-                # What earlier runs of the same hash have raced counts; seconds given are for this run.
+                # Races of earlier runs of the same hash count; given seconds are for this run.
                 is_total=bool(loaded.run_hash) and options.costs.budget_s is None,
                 has_others=has_others,
                 is_short=loaded.cost.device is None and _is_for_place(options),
@@ -144,7 +144,7 @@ def saved_budget_s(extracted: ExtractedRun) -> float:
 
 
 def racing_device(options: Options, cost: CostSource) -> Device | None:
-    """Return what graphs are run on: what costs are measured on, or what the backend is."""
+    """Return the device that runs graphs: that of the costs, or the backend's."""
     if not options.costs.end_to_end:
         return None
     if cost.device is not None:

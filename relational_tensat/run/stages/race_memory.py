@@ -27,10 +27,11 @@ _OTHER_COSTS = 0.05
 
 
 def recall(explored: ExploredRun) -> CachedChoice | None:
-    """Return what a run that this repeats has chosen; None where there is none, or its costs were others.
+    """Return the choice of an earlier run that this one repeats; None if there is none, or its costs were
+    others.
 
-    There is none either where something else is asked for: races again, or none, more measuring, more time
-    of races than was enough.
+    It returns None, too, if something else is asked for: new races, no races, more measuring, or more
+    seconds of races than were enough.
 
     Raises:
         InputError: the cache cannot be used.

@@ -81,8 +81,8 @@ def race_in_rounds(
     Args:
         has_others: whether other graphs than the chosen one take part.
         is_short: nothing is raced of which too few heats fit into ``SHORT_BUDGET_S``.
-        is_total: what earlier runs of the same hash have spent is part of the budget; when it is spent,
-            the fastest of those that raced then is chosen.
+        is_total: earlier runs of the same hash have spent a part of the budget; when it is spent, the
+            fastest of those that raced then is chosen.
 
     Raises:
         InputError: there are no values that graphs could be run on, or the cache cannot be used.

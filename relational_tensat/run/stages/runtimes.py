@@ -37,7 +37,7 @@ MOST_ERROR = 1e-3
 def race_runtimes(checked: CheckedRun, least_speedup: float, *, is_smaller: bool) -> CheckedRun:
     """Race what was chosen, and the original, in the run's runtimes; remember which is fastest.
 
-    What cannot be raced is said in a note. ``RuntimeRace.takes_original`` says that the original is.
+    Runtimes that cannot race are named in a note. ``RuntimeRace.takes_original`` says that the original is.
     """
     loaded = checked.loaded
     runtimes, file = loaded.run.purpose.runtimes, loaded.model.file

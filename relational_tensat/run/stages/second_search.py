@@ -38,12 +38,12 @@ NO_OTHER = "no other graph was found: the original is kept"
 def search_again(extracted: ExtractedRun, error: VerificationError) -> ExtractedRun:
     """Leave out what made the chosen graph wrong, and choose another; at last, the original.
 
-    What the application at fault built is not extracted any more; where that is not possible, or did not
-    help, the graph is explored without the rule.
+    The nodes that the application at fault built are not extracted any more. If that is not possible, or
+    did not help, the graph is explored without the rule.
 
     Args:
-        error: what is wrong with the graph. Where it is not wrong but slower, it will be so in every place
-            where the rule is applied.
+        error: the fault of the graph. Where it is not wrong but slower, it will be so in every place where
+            the rule is applied.
     """
     reason, is_loss = str(error), isinstance(error, LossError)
     is_rounded = isinstance(error, PrecisionError)
@@ -66,7 +66,7 @@ def search_again(extracted: ExtractedRun, error: VerificationError) -> Extracted
     is_everywhere = is_loss and not is_rounded
     by_rule = is_everywhere or not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
     left_out = "the rule" if by_rule else "this application"
-    # What is only worse computes the same: running it would show nothing.
+    # A graph that is only worse computes the same: running it would show nothing.
     reproduction = () if is_loss else fault.reproduction
     rejection = Rejection(f"{text}: {left_out} is left out", rule, reproduction)
     explored = replace(extracted.explored, notes=extracted.notes).refusing(rejection)

@@ -19,7 +19,7 @@ _AS_PLAIN = "costs are of kernels in C; the file has them as local functions of 
 
 
 class _File(NamedTuple):
-    """A file that was written, what the reader should know of it, and that of its weights."""
+    """A written file, the remarks for its reader, and the file of its weights."""
 
     notes: tuple[str, ...] = ()
     data: Path | None = None
@@ -84,7 +84,7 @@ def _write_file(checked: CheckedRun, output: Path, *, with_candidate: bool) -> _
     """Write the result; the original as the file that it is.
 
     Args:
-        with_candidate: what was compared may be moved; with its data it goes by the output's name alone.
+        with_candidate: the compared file may be moved; with its data it goes by the output's name alone.
     """
     loaded, extracted = checked.loaded, checked.extracted
     sizes = ""

@@ -20,7 +20,7 @@ class Attr:
     Attributes:
         kind: int, float, str, bool, ints, floats, dtype, padding ("same", "valid" or the ints
             begin_1..begin_n, end_1..end_n), or any.
-        default: what holds when it is not given; ``REQUIRED`` when it must be given.
+        default: the value if it is not given; ``REQUIRED`` if it must be given.
         choices: the values allowed, when they are few.
         samples: values for random applications, each as often as it is listed.
         timed_as: the value under which times are kept, where none changes the time: a name that tells
@@ -111,7 +111,7 @@ def _are_ints(value: Any) -> bool:
     return isinstance(value, tuple) and all(map(_is_int, value))
 
 
-#: What says whether a value is of a kind; of ``any`` all are.
+#: Tests of whether a value is of a kind; all are of ``any``.
 _FITS: dict[str, Callable[[Any], bool]] = {
     "int": _is_int,
     "float": _is_number,

@@ -1,4 +1,4 @@
-"""What an operator is: one class says everything that the rest of the system needs of it.
+"""An operator: one class says everything that the rest of the system needs of it.
 
 Signature, shape rule, numeric meaning, flops and bytes, how it is measured, how random applications of
 it are drawn (``sampling``), and the ONNX operators that it reads and writes (``onnx_form``). Adding an
@@ -43,10 +43,10 @@ class Operator(OnnxForm, Sampling, ABC):
     attrs: ClassVar[tuple[Attr, ...]] = ()
     #: Whether the result is a tuple whose parts are separate values of a graph (split, opaque).
     multi_output: ClassVar[bool] = False
-    #: Whether operands may have no elements (a dimension of size 0). What computes takes none: such
+    #: Whether operands may have no elements (a dimension of size 0). Operators that compute take none: such
     #: tensors are known before inference, and no rule is verified for them.
     takes_empty: ClassVar[bool] = False
-    #: What runs when it is applied, one of ``KERNELS``.
+    #: The kind of kernel that runs it, one of ``KERNELS``.
     kernel: ClassVar[str] = "compute"
     #: The family of the kernel that computes, where one does.
     computes: ClassVar[Family] = Family.ELEMENT_WISE
@@ -91,7 +91,7 @@ class Operator(OnnxForm, Sampling, ABC):
 
     @property
     def free(self) -> bool:
-        """Whether it never launches a kernel, whatever the device: nothing runs, or it is a view."""
+        """Whether it never launches a kernel on any device: nothing runs, or it is a view."""
         return self.kernel in ("nothing", "view")
 
     @abstractmethod
@@ -169,8 +169,8 @@ class Operator(OnnxForm, Sampling, ABC):
     def skipping_nan(self, operand: Any) -> Any:
         """Return an operand as a runtime takes it that does not see NaN; itself unless overridden.
 
-        Extrema of several elements override it: whether one that is NaN makes the result NaN or is
-        passed over is up to the runtime, and in onnxruntime to its place in memory.
+        Extrema of several elements override it: a runtime may spread a NaN or pass over it, and onnxruntime
+        decides by its place in memory.
         """
         return operand
 

@@ -56,15 +56,15 @@ class IsNan(Operator):
 class Where(Operator):
     """Of each pair of elements the first where the condition holds, else the second, with broadcasting.
 
-    What is not chosen does not count, whatever it is: NaN and infinities included.
+    Elements that are not chosen do not count, not even NaN and infinities.
     """
 
     name = "where"
     arity = (3, 3)
     uses = (Use.CONDITION, Use.MOVED)
     is_exact = True
-    #: What a condition chooses at run time counts as moderate, as all does that is computed then: a mask
-    #: of -inf would keep every rule from what it is added to.
+    #: An element that a condition chooses at run time counts as moderate, like all that is computed then:
+    #: else a mask of -inf would keep every rule from the tensor that it is added to.
     keeps_size = False
     onnx = ("Where",)
 

@@ -173,7 +173,7 @@ class Conv(Operator):
         return result
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Two per weight and position, one per element for bias; a fused activation is none."""
+        """Two per weight and position, one per element for bias, nothing for a fused activation."""
         w = tensor(inputs[1], self.name)
         size = sum(part.size for part in tensors_of(output))
         return size * (2 * math.prod(w.shape[1:]) + (len(inputs) == 3))

@@ -1,4 +1,4 @@
-"""What dynamic quantization is made of: ONNX's DynamicQuantizeLinear and MatMulInteger."""
+"""The parts of dynamic quantization: ONNX's DynamicQuantizeLinear and MatMulInteger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from relational_tensat.tensor.types import Attrs, TensorType, TupleType, ValueTy
 #: Integers whose products are summed as int32.
 _FACTORS = ("int8", "uint8")
 _FLOAT = "float32"
-#: What DynamicQuantizeLinear gives integers of, and the largest of them.
+#: The type of DynamicQuantizeLinear's integers, and the largest of them.
 _QUANTIZED, _LARGEST = "uint8", 255
 #: So many integers random functions give where exact arithmetic has them for quantized values.
 _FEW = 11
@@ -155,7 +155,7 @@ class DynamicQuantize(Operator):
         return quantized, scale, field.function(f"{self.name} zero", both) % _FEW
 
     def is_defined(self, inputs: Values) -> bool:
-        """What is no number has no integer."""
+        """A value that is no number has no integer."""
         return bool(np.isfinite(inputs[0]).all())
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:

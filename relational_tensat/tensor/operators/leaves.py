@@ -1,4 +1,4 @@
-"""Leaves and tuples: what has no kernel of its own."""
+"""Leaves and tuples, which have no kernel of their own."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Matmul(Operator):
         return field.activate(str_of(attrs, "act"), product)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Two per product and sum, one per element for bias; a fused activation is none."""
+        """Two per product and sum, one per element for bias, nothing for a fused activation."""
         size = sum(part.size for part in tensors_of(output))
         return size * (2 * tensor(inputs[0], self.name).shape[-1] + (len(inputs) == 3))
 

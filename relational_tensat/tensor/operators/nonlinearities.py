@@ -30,7 +30,7 @@ from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYP
 from relational_tensat.tensor.operators.traits import activate
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
-#: What is left of the root mean square where half of the elements become 0.
+#: The root mean square left if half of the elements become 0.
 _HALF = math.sqrt(0.5)
 
 
@@ -209,7 +209,7 @@ class Clip(Unary):
     """min(max(x, min), max).
 
     ONNX's Clip without a bound has the type's largest finite number for it, so an infinite element does not
-    pass; here, and in ONNX's Max and Min, an infinite bound is none.
+    pass; here, and in ONNX's Max and Min, an infinite bound does nothing.
     """
 
     name = "clip"

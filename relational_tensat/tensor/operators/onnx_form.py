@@ -5,7 +5,7 @@ Reading ONNX nodes of any version: attributes that became inputs, defaults, stat
 Every function raises ``ShapeError`` where a node says something that is known at run time only;
 ``registry.map_onnx`` then leaves the node opaque.
 
-Writing ONNX: what several operators emit alike.
+Writing ONNX: the parts that several operators emit alike.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class OnnxNode(Protocol):
 
 @record
 class Mapped:
-    """What an ONNX node becomes: an operator, its operands, its attributes.
+    """The reading of an ONNX node: an operator, its operands, its attributes.
 
-    An operand is the name of one of the ONNX node's inputs, or another ``Mapped``: a node of one
-    output that is made for it first (``Gemm`` with ``transB`` is a matmul of a transpose).
+    An operand is the name of one of the ONNX node's inputs, or another ``Mapped``: a node of one output
+    that is made for it first (``Gemm`` with ``transB`` is a matmul of a transpose).
     """
 
     op: str

@@ -50,7 +50,7 @@ _SESSIONS = 64
 
 
 def _attention_flops(operands: tuple[TensorType, ...], results: tuple[TensorType, ...]) -> int:
-    """Return the work of a kernel of attention: scores, what they weigh, and a projection it may have."""
+    """Return the work of a kernel of attention: scores, weighted sums, and perhaps a projection."""
     kept = max([part.shape[-2] for part in results[1:] if part.rank >= 4], default=0)
     keys = operands[1]
     is_projected = keys.rank == 2  # onnxruntime's Attention multiplies by weights of all three
@@ -70,8 +70,8 @@ class Opaque(Operator):
             further inputs.
         out_types: (element type, shape) of each output.
         key: not empty for what must never be merged with its like: random or stateful operators.
-        constants: (place, elements) of small operands that are the file's constants: what they are decides
-            how long the operator takes, as the turns of a loop.
+        constants: (place, elements) of small operands that are the file's constants: they decide how long
+            the operator takes, as the turns of a loop.
 
     The model writer writes the payload back; there is no other ONNX form.
     """

@@ -256,7 +256,7 @@ class Slice(Copy):
         return tuple(choices.choice((1, 1, 2)) for _ in axes)
 
     def bytes_moved(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """What is taken, read and written."""
+        """The elements taken, read and written."""
         return 2 * tensor(output, self.name).nbytes
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:

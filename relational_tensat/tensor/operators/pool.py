@@ -64,7 +64,7 @@ _MOST_BORDER_WINDOWS = 1_000_000
 
 
 class _Window:
-    """The windows of one pool: what its attributes mean for an operand's spatial sizes.
+    """The windows of one pool: the meaning of its attributes for an operand's spatial sizes.
 
     Raises:
         ShapeError: the attributes do not fit the sizes.
@@ -120,7 +120,7 @@ class _Window:
         return all(p < k for p, k in pads) and all(map(self._meets_elements, range(len(self.out))))
 
     def _meets_elements(self, axis: int) -> bool:
-        """Whether every window meets an element along one dimension, whatever its size.
+        """Whether every window meets an element along one dimension of any size.
 
         Pads are below kernels. A window that starts inside meets one at once; one that starts before the
         first element has a tap within a dilation of it.
@@ -156,7 +156,7 @@ class _Window:
 
 
 class _Pool(Operator):
-    """What both pools share."""
+    """The common part of both pools."""
 
     computes = Family.POOLING
     #: The element types that it pools.
@@ -189,7 +189,7 @@ class _Pool(Operator):
         return x.with_shape((*x.shape[:2], *window.out))
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """One per window and element; a fused activation is none."""
+        """One per window and element, nothing for a fused activation."""
         size = sum(part.size for part in tensors_of(output))
         return size * math.prod(ints_of(attrs, "kernel"))
 
@@ -297,7 +297,7 @@ class MaxPool(_Pool):
 class AvgPool(_Pool):
     """The mean element of each window; with ``count_include_pad`` padding counts as zeros.
 
-    What a partial last window (``ceil_mode``) covers beyond the padding never counts.
+    Places of a partial last window (``ceil_mode``) beyond the padding never count.
     """
 
     name = "avg_pool"

@@ -1,7 +1,7 @@
 """Between real numbers and the integers that stand for them: ONNX's QuantizeLinear and DequantizeLinear.
 
 A scale and a zero point for the whole tensor are scalars (or have one element), those for each slice along
-an axis are vectors. What has a scale for each block, 4-bit integers and 8-bit floats stay opaque.
+an axis are vectors. Operators with a scale for each block, 4-bit integers and 8-bit floats stay opaque.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OUTPUT_DTYPE_SINCE = 21
 
 
 class _Linear(Operator):
-    """What both directions share: operands x, scale and, if it is not 0, zero point."""
+    """The common part of both directions: operands x, scale and, if it is not 0, zero point."""
 
     arity = (2, 3)
     uses = (Use.VALUE, Use.STRUCTURE, Use.STRUCTURE)
@@ -132,8 +132,8 @@ class Dequantize(_Linear):
 
     Attributes:
         axis: along which there is a scale for each slice; 0 where there is one scale.
-        stored: whether x is known before inference. It changes nothing, but rules can see it: what they do
-            to stored integers costs nothing, and runtimes take only these with a scale for each slice.
+        stored: whether x is known before inference. It changes nothing, but rules can see it: their work on
+            stored integers costs nothing, and runtimes take only these with a scale for each slice.
     """
 
     name = "dequantize"
@@ -242,7 +242,7 @@ class Quantize(_Linear):
         return nearest
 
     def is_defined(self, inputs: Values) -> bool:
-        """What is no number has no integer, nor has a quotient by 0."""
+        """A value that is no number has no integer, nor has a quotient by 0."""
         scale = np.asarray(inputs[1])
         return bool(np.isfinite(inputs[0]).all() and np.isfinite(scale).all() and scale.all())
 

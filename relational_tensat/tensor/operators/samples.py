@@ -1,4 +1,4 @@
-"""How random applications of an operator are drawn: what fits its operands, and how large results get.
+"""How random applications of an operator are drawn: operands that fit it, and bounds on results.
 
 Nothing suggested here has to be right, only often right: the operator's own shape rule decides.
 """
@@ -46,7 +46,7 @@ class PartialApplication(NamedTuple):
 class Sampling:
     """How random applications and values are drawn; part of ``Operator``."""
 
-    #: What it does with each operand; the last entry holds for all further ones, none means ``VALUE``.
+    #: The use of each operand; the last entry holds for all further ones, an empty tuple means ``VALUE``.
     uses: ClassVar[tuple[Use, ...]] = ()
     #: Whether it has no value where an operand is 0.
     divides: ClassVar[bool] = False

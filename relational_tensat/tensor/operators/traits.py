@@ -21,7 +21,7 @@ from relational_tensat.base.errors import ShapeError, nearest
 KERNELS = ("nothing", "view", "copy", "compute")
 
 
-#: What the attribute ``act`` of an operator says that has no activation.
+#: The value of the attribute ``act`` of an operator without an activation.
 NO_ACTIVATION = "none"
 
 
@@ -47,11 +47,11 @@ class Family(StrEnum):
 
 
 class Use(Enum):
-    """What an operator does with an operand: which random numbers make sense for it."""
+    """The use of an operand by an operator: it decides which random numbers make sense."""
 
     #: Computes with it; numbers of any sign and size make sense.
     VALUE = "value"
-    #: Only moves its elements: what they are for is decided where the result is used.
+    #: Only moves its elements: the use of the result decides.
     MOVED = "moved"
     #: Puts its elements beside those of other operands.
     JOINED = "joined"

@@ -16,8 +16,8 @@ from relational_tensat.tensor.types import ValueType, tensors_of
 STRETCH = "stretch"
 #: An element that a transposition copies by itself.
 SCATTERED = "scattered"
-#: An element of an operand that is read once more, for another stretch than its first (a bias for each
-#: row), and a stretch of these: they come from a cache, beside what is moved.
+#: The cost of an element of an operand that is read once more, for another stretch than its first (a bias
+#: for each row), and of a stretch of these: they come from a cache, beside the moved bytes.
 REREAD, REREAD_STRETCH = "reread", "reread_stretch"
 #: One product of a batch.
 MATRIX = "matrix"
@@ -102,8 +102,8 @@ def stretches_of_transposition(shape: Sequence[int], perm: Sequence[int]) -> int
 def stretches_of_expansion(shape: Sequence[int], output: Sequence[int]) -> int:
     """Return how many stretches are copied to broadcast a shape to another; 0 for one copy of all.
 
-    What lies behind the last axis that is broadcast is copied to its place. Then each such axis, the last
-    one first, is filled by copies of what is there so far, twice as much each time.
+    The elements behind the last axis that is broadcast are copied to their place. Then each such axis, the
+    last one first, is filled by copies of what is there so far, twice as much each time.
     """
     front = (1,) * (len(output) - len(shape)) + tuple(shape)
     stretches = 0
