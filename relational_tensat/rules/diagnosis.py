@@ -1,7 +1,7 @@
-"""Why a rule does not apply to a configuration: what ``instantiate`` leaves unsaid.
+"""Why a rule does not apply to a configuration: the reason that ``instantiate`` leaves unsaid.
 
-The verdict is ``instantiate``'s; only where it is no does this look for the first thing that does not
-hold, in the order in which a rule is judged.
+The verdict is ``instantiate``'s. Only if it says no does this look for the first check that fails, in the
+order in which a rule is judged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Check:
     requirement: str
 
 
-#: What the matcher has already checked of every match.
+#: Checks that the matcher has already made of every match.
 OPERATORS = Check("operator", "operators and constants")
 
 
@@ -59,7 +59,7 @@ class Refusal:
 
 
 def checks(rule: Rule) -> tuple[Check, ...]:
-    """Return what a rule requires, in the order in which it is judged; what is known, types do not tell."""
+    """Return the checks of a rule, in the order in which it is judged; types do not tell known values."""
     checklist = [OPERATORS]
     checklist += [Check("attribute", f"?{name}") for name in _repeated_attributes(rule)]
     checklist += [Check("where", expr_text(condition)) for condition in rule.conditions]

@@ -1,6 +1,6 @@
 """One written rule as the rules that it stands for: ``<=>``, ``optional`` and ``each`` put in.
 
-A rule is written once where several differ in little. What comes out is written plainly: clauses that
+A rule is written once where several differ in little. The result is written plainly: clauses that
 ``language`` reads, with ``from`` and ``to``. The variants of a rule, in their order:
 
 - ``forwards`` and ``backwards``, of a rule with ``(<=> LEFT RIGHT)``;
@@ -92,7 +92,7 @@ class _Variant:
     Attributes:
         words: which it is, e.g. ``{backwards, with}``.
         known: the words of all variants of the rule.
-        names: what each path calls it.
+        names: each path's name of it.
         clauses: the clauses that hold for it, with the path that each stands on.
     """
 
@@ -116,7 +116,7 @@ class _Variant:
         yield from _choices(self.file, self.form, self.names[path], clauses, spoken, suffix)
 
     def _gather(self, clauses: Sequence[Syntax], path: Path) -> None:
-        """Collect the clauses that hold for this variant; what is optional is put in or left out."""
+        """Collect the clauses that hold for this variant; optional parts are put in or left out."""
         for clause in clauses:
             if path and (not isinstance(clause, Form) or clause.head not in _OF_VARIANTS):
                 label = clause.head if isinstance(clause, Form) else clause.text

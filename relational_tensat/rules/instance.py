@@ -1,4 +1,4 @@
-"""Instances: what a rule says for operands of given types and operators with given attributes.
+"""Instances: a rule for operands of given types and operators with given attributes.
 
 The one place where a rule is judged. Exploration asks it once per distinct configuration, tests and
 verification ask it with configurations that they make up.
@@ -103,8 +103,8 @@ def instantiate(
         root_types: the types of the sources' results.
 
     Returns:
-        What to build; None where the rule does not apply: an operator or a constant is another
-        one, a condition does not hold, it is not worth it, or a target's operands do not fit.
+        The targets; None if the rule does not apply: an operator or a constant is another one, a condition
+        does not hold, it is not worth it, or a target's operands do not fit.
 
     Raises:
         UnsoundRuleError: a target's type is not its source's.
@@ -120,7 +120,7 @@ def compiled_rule(rule: Rule) -> PreparedRule:
 
 @dataclass(frozen=True, slots=True)
 class _SourceCheck:
-    """What one node of a source asks of its symbol.
+    """The symbols that one node of a source allows.
 
     Attributes:
         literals: attributes that must have a value.
@@ -172,7 +172,7 @@ class PreparedRule:
         return instance
 
     def targets(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> Instance | None:
-        """Return what to build, whatever its type; None where the rule does not apply."""
+        """Return the targets, of any type; None if the rule does not apply."""
         values = self.bind(symbols)
         if values is None or self.has_extreme_scale(symbols, var_types):
             return None
@@ -347,8 +347,7 @@ def _typed(
 ) -> tuple[AttrItems, ValueType] | None:
     """As ``typed_application``: the same few are asked for by many configurations.
 
-    What is written tells numbers apart that are equal, 1 and 1.0, 0.0 and -0.0: what one gave is not
-    another's.
+    Text tells numbers apart that are equal, 1 and 1.0, 0.0 and -0.0: the result for one is not another's.
     """
     operator = get_operator(op)
     try:

@@ -101,7 +101,7 @@ def _check_clauses(file: str, form: Form) -> None:
 
 
 def _read_plain(file: str, plain: PlainRule, of_a_model: bool) -> Rule:
-    """Read one variant of a rule; what is wrong in it only says so."""
+    """Read one variant of a rule; a message about a fault in it names only the fault."""
     try:
         return _RuleReader(file, plain, of_a_model).read()
     except RuleError as error:

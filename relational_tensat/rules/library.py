@@ -12,7 +12,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 
 _SUFFIX = ".rules"
-#: What a rule file may have; those that ship have 0.2 MiB together.
+#: The most bytes of a rule file; those that ship have 0.2 MiB together.
 _MOST_BYTES = 16 << 20
 
 
@@ -29,7 +29,7 @@ def load_rules(
 
     Raises:
         RuleError: a file is missing, not UTF-8 or malformed, or a name is used twice.
-        UsageError: a name in ``only`` or ``skip`` is none of the rules'.
+        UsageError: no rule has a name in ``only`` or ``skip``.
     """
     files = [f for path in paths for f in _files(Path(path))] if paths else shipped_files()
     rules: dict[str, Rule] = {}

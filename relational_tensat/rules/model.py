@@ -1,7 +1,7 @@
 """Rules as plain data: patterns, targets, conditions, a name and a law.
 
-What terms are as text, which rules are hashed by, is what ``dataclass`` would make it, written out: its
-own also looks for cycles, which takes twice as long.
+Rules are hashed by the text of their terms, which is that of ``dataclass``, written out: its own also looks
+for cycles, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class Rule:
 
     Attributes:
         law: the equation in words or mathematics, one line.
-        conditions: what the law needs; without one of them it would be wrong somewhere.
-        worth: what keeps the search to places where rewriting can pay; the law holds without.
+        conditions: the conditions of the law; without one of them it would be wrong somewhere.
+        worth: conditions that keep the search to places where rewriting can pay; the law holds without.
         symmetric: the sources may be exchanged without changing the results' values, so each
             unordered pair of matches is rewritten once.
         unsound: the file says that the law does not hold everywhere; rejected unless allowed.
         rulesets: names that a backend or a strategy may call it by, beside its family's.
         file, line: where it was written.
-        widened: what runs its operators computes float16 in float32; it is true of these numbers.
+        widened: runtimes compute float16 in float32 for its operators; it is true of these numbers.
     """
 
     name: str

@@ -14,9 +14,9 @@ from relational_tensat.base.errors import RuleError
 
 #: An atom, a bracket, a line's end, a comment, a text, or a quotation mark that has no partner on its line.
 _TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]\n]|[;#].*|"[^"\n]*"|\"""")
-#: What is read as itself: no variable, keyword, number or truth.
+#: A symbol that is read as itself: no variable, keyword, number or truth.
 _WORD = re.compile(r"""(?!true$|false$)[A-Za-z_/][^\s()\[\]";]*""")
-#: What tokens begin with that are no atoms.
+#: The first letters of tokens that are no atoms.
 _MARKS = frozenset('()[]\n;#"')
 _CLOSING = {"(": ")", "[": "]"}
 #: Terms are read by functions that call themselves; no rule that a person writes comes near this.
@@ -45,7 +45,7 @@ class Form:
     """A list in ``( )``, or in ``[ ]`` if ``square``.
 
     Attributes:
-        head: the first atom's text; ``""`` where there is none.
+        head: the first atom's text, or ``""``.
     """
 
     __slots__ = ("head", "items", "line", "square")
@@ -116,7 +116,7 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
 def replace_atoms(form: Form, values: Mapping[str, Atom]) -> Form:
     """Return the list with every atom that is a key replaced; places keep their lines.
 
-    What has none of them is returned as it is.
+    A form without any of them is returned as it is.
     """
     items: list[Syntax] | None = None
     for index, item in enumerate(form.items):
@@ -141,7 +141,7 @@ def replace_forms(
     """Return what stands in a list's place when each list that begins with ``head`` gives way.
 
     Args:
-        parts: what stands in the place of such a list; lists in it are looked through, too.
+        parts: the replacements of such a list; lists in it are looked through, too.
     """
     if form.head == head and not form.square:
         return [new for part in parts(form) for new in _replaced(part, head, parts)]

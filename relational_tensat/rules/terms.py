@@ -1,7 +1,7 @@
 """Terms and values of one rule: forms in, ``Apply``, ``Call`` and the like out.
 
-A source says what its variables are: tensors where operands stand, values where attributes' values do. What
-is read after it may mention these only.
+A source says what its variables are: tensors where operands stand, values where attributes' values do.
+Later text may mention these only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from relational_tensat.tensor.types import AttrValue
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|[+-]?inf")
-#: What a rule is made of at most, each ``let`` written out wherever its name stands.
+#: The most nodes of a rule, with each ``let`` written out wherever its name stands.
 _MOST_PARTS = 10_000
 #: A value of each kind, to complete attributes with where only the others are checked.
 _SAMPLES: dict[str, AttrValue] = {
@@ -35,7 +35,7 @@ Bound: TypeAlias = "Apply | Call | Literal"
 
 @dataclass
 class Scope:
-    """What is known of a rule's variables while it is read."""
+    """The known variables of a rule while it is read."""
 
     tensors: set[str] = field(default_factory=set)
     attrs: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Rules, terms and conditions in the rule language: what ``language`` reads, written."""
+"""Rules, terms and conditions as text of the rule language, which ``language`` reads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from relational_tensat.tensor.types import AttrValue
 
 @once_per_object
 def rule_text(rule: Rule) -> str:
-    """Return a rule in the rule language; what stood for several
-    rules, and ``let``, is put in."""
+    """Return a rule in the rule language; ``each`` and ``let`` are put in."""
     clauses = [f'(law "{rule.law}")']
     if rule.rulesets:
         clauses.append(_clause("ruleset", [" ".join(rule.rulesets)]))

@@ -1,7 +1,7 @@
-"""What a backend is: what a runtime makes of operators, what that costs, and where it is timed.
+"""A backend: the kernels that a runtime makes of operators, their costs, and the place to time them.
 
-``names.BACKENDS`` has them by name. What is written for a backend is the operators that it makes its
-kernels of (``expand_to_onnx``). ``docs/extending.md`` has an example.
+``names.BACKENDS`` has them by name. A file for a backend has the operators that it makes its kernels of
+(``expand_to_onnx``). ``docs/extending.md`` has an example.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _none(configuration: Configuration) -> list[Configuration]:
 
 @record
 class CostRequest:
-    """What a run on this machine asks for.
+    """The wishes of a run on this machine.
 
     Attributes:
         measures: kernels are to be measured; else they are modelled.
@@ -95,8 +95,8 @@ class Backend:
             priced.
         as_read: (kernels) what it makes of a graph before it makes kernels, where how often a value is
             read decides about that: rules cannot.
-        as_fused: (kernels) what it makes of the kernels in the end, whatever that costs: extraction would
-            not.
+        as_fused: (kernels) the kernels that it makes in the end, at any cost: extraction would not choose
+            all of them.
         takes_kernels: (kernels) whether what runs graphs is given kernels; else it makes these of operators
             itself.
 
@@ -138,7 +138,7 @@ class Backend:
 
         Args:
             has_fixed_shapes: whether the file that it reads says how large all dimensions are.
-            offered: instead, what it does not do by itself, but runs faster.
+            offered: instead, kernels that it does not make by itself, but runs faster.
         """
         left_out = OPEN_SHAPES if has_fixed_shapes else FIXED_SHAPES
         rules = [rule for rule in read_rule_file(self.rule_file) if left_out not in rule.rulesets]
@@ -152,7 +152,7 @@ class Backend:
 
 #: The family of the rules that lead to kernels of a model's own.
 FUSED = "fused"
-#: What the file would be called that has them.
+#: The name of the file that would have them.
 FUSED_FILE = f"{FUSED}.rules"
 
 

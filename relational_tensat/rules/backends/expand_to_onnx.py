@@ -14,7 +14,7 @@ from relational_tensat.tensor.operators import get_operator
 #: A node as it is at each size.
 _Nodes: TypeAlias = tuple[Node, ...]
 
-#: What says that two nodes compute the same: operator, operands, attributes at each size.
+#: The key of nodes that compute the same: operator, operands, attributes at each size.
 _Application: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, AttrValue], ...], ...]]
 
 
@@ -22,7 +22,7 @@ def expand_to_onnx(graph: Graph, original: Graph) -> Graph:
     """Return a graph with the operators that its kernels are; itself where it has none of a backend.
 
     Args:
-        original: the graph that it was made of: what it computes there, too, keeps its name.
+        original: the graph that it was made of: values that it computes, too, keep their names.
     """
     return expand_alike([graph], [original])[0]
 
@@ -59,9 +59,9 @@ class _Expansion:
         self._defined = set(graph.types)
         alike: Iterable[_Nodes] = zip(*(there.nodes for there in originals), strict=True)
         self._known = {_application(nodes): nodes[0].outputs[0] for nodes in alike}
-        #: What values of the graph are called, where that is not their name there.
+        #: Names of the graph's values, where they differ from the values' own.
         self._names = self._names_of_same()
-        #: What is computed so far.
+        #: The values computed so far.
         self._computed: dict[_Application, str] = {}
         #: The nodes written so far, each as it is at all sizes.
         self._nodes: list[_Nodes] = []
@@ -103,7 +103,7 @@ class _Expansion:
         return names
 
     def _name_of(self, name: str) -> str:
-        """Return what a value is called by now: what it was one with may have another name since."""
+        """Return a value's current name: the value it was one with may have been renamed."""
         given = self._names.get(name, name)
         return self._names.get(given, given)
 

@@ -1,4 +1,4 @@
-"""A fused kernel as an operator: what it computes is what the operators compute that it stands for."""
+"""A fused kernel as an operator: it computes the same as the operators that it stands for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relational_tensat.tensor.types import AttrValue, numpy_dtype
 #: The domain of the local functions that kernels are in ONNX files.
 DOMAIN = "relational_tensat.kernels"
 _KEY = "relational_tensat.mugraph"
-#: What a word begins with that could be taken for a number.
+#: The beginning of a word that could be taken for a number.
 _WORD = "b"
 
 
@@ -34,7 +34,7 @@ class Fused(FusedKernel):
         body: the operators that it stands for, and which of their results it gives, as ``body_of``
             writes them.
 
-    What it gives is a tuple, of one tensor or several.
+    It gives a tuple, of one tensor or several.
     In ONNX it is a call of a local function of these operators: any runtime runs it, and ONNX's inliner
     leaves plain nodes. For several sizes of a model it is one: a reshape may say 0 for a size that is its
     operand's, and -1 for what is left.

@@ -31,7 +31,7 @@ class FusedPart:
 
 
 class FusedKernel(Operator):
-    """A kernel of a backend; what it computes is what its parts compute, by default the last one."""
+    """A kernel of a backend; it computes the same as its parts, by default as the last one."""
 
     #: Whether it is written as itself; a backend makes its own kernels of the parts again.
     is_written: ClassVar[bool] = False
@@ -100,7 +100,8 @@ class FusedKernel(Operator):
         return self.result(values, attrs)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Those of its largest part: what it does to elements on their way is none, as an activation's."""
+        """Those of its largest part: its work on elements on their way counts nothing, as an
+        activation's."""
         parts, kinds = self.typed_parts(inputs, attrs)
         flops = []
         first = sum(len(tensors_of(kind)) for kind in inputs)

@@ -1,4 +1,4 @@
-"""Scaled products of factors that may be transposed: what libraries of products have as one kernel.
+"""Scaled products of factors that may be transposed: one kernel in libraries of products.
 
 A convolution with an addend and an activation as one kernel, as several runtimes have it.
 """

@@ -6,8 +6,8 @@
     def sum_of_same_is_double(x: Tensor) -> Rewrite:
         return rewrite(ops.add(x, x)).to(ops.smul(x, value=2)).where(fn.is_float(x))
 
-What is built is what the rule language reads: an expression is a form of it, and the same reader checks it
-and makes the rules. ``ops`` has a function for each operator, ``fn`` for each function of conditions.
+The rule language reads the same: an expression is a form of it, and the same reader checks it and makes the
+rules. ``ops`` has a function for each operator, ``fn`` for each function of conditions.
 """
 
 from relational_tensat.rules.builder import fn, ops

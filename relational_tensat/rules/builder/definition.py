@@ -1,4 +1,4 @@
-"""Rules from Python functions: a function's parameters are the variables, what it returns is the rule."""
+"""Rules from Python functions: a function's parameters are the variables, its return value is the rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.syntax import Atom, Form, Syntax, mentions
 
 Condition: TypeAlias = "Value | bool"
-#: What a parameter may be, by its annotation.
+#: The kinds of a parameter, by its annotation.
 _KINDS: dict[object, Callable[[str], object]] = {
     Tensor: Tensor.variable, Value: Value.variable, Choice: Choice,
 }  # fmt: skip
@@ -36,7 +36,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What a rule rewrites; made by ``rewrite``. Each method returns another one.
+    """The parts of a rewriting; made by ``rewrite``. Each method returns another one.
 
     Attributes:
         clauses: those of the rule language.
@@ -62,7 +62,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a rule looks for: one source, or two that share variables."""
+    """The patterns that a rule looks for: one source, or two that share variables."""
 
     sources: tuple[Tensor, ...]
 
@@ -137,7 +137,7 @@ def rule(
         rulesets: names that a strategy may call the rules by.
 
     Raises:
-        RuleError: what the function returns is no rule; names its file, line and reason.
+        RuleError: the function returns no rule; names its file, line and reason.
     """
 
     def define(function: Callable[..., Rewrite]) -> tuple[Rule, ...]:

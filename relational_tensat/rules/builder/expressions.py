@@ -10,7 +10,7 @@ from relational_tensat.rules.expansion import OPTIONAL
 from relational_tensat.rules.syntax import Atom, Form, Syntax
 from relational_tensat.tensor.types import AttrValue
 
-#: What stands where a value is expected.
+#: The types that may stand for a value.
 ValueLike: TypeAlias = "Value | Choice | AttrValue"
 
 
@@ -35,7 +35,7 @@ class Value:
     """An attribute's value or a condition: a variable, or what a function makes of others.
 
     ``==``, ``<`` and the like make conditions, ``+``, ``//`` and the like values. A condition has no truth
-    value in Python: what ``and`` and ``or`` are to these are ``fn.and_`` and ``fn.or_``.
+    value in Python: the counterparts of ``and`` and ``or`` are ``fn.and_`` and ``fn.or_``.
     """
 
     __slots__ = ("syntax",)

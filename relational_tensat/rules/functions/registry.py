@@ -23,7 +23,7 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-#: What says whether a value is of a kind of argument.
+#: Tests of whether a value is of a kind of argument.
 _KINDS: dict[str, Callable[[object], bool]] = {
     "any": lambda value: True,
     "bool": lambda value: isinstance(value, bool),

@@ -26,7 +26,7 @@ def place(index: int, length: int) -> int:
     """Return a place counted from the front; a negative one counts from the back.
 
     Raises:
-        Inapplicable: there is no such place.
+        Inapplicable: the tensor does not have that place.
     """
     if not -length <= index < length:
         raise Inapplicable

@@ -1,4 +1,4 @@
-"""What the instances of a rule have shown: which ways it went, which forms its operands had.
+"""The coverage of a rule's instances: the ways of its decisions, the forms of its operands.
 
 Instances are drawn until nothing new comes. New is an outcome of a decision, a rank, an element type, a
 word or a list's length among the attributes, a place where one of two operands has a dim of 1 and the other
@@ -29,7 +29,7 @@ _AXES = 4
 
 @dataclass
 class Coverage:
-    """What the instances of one rule have shown so far.
+    """The coverage of one rule's instances so far.
 
     Attributes:
         met: how many instances met each goal.

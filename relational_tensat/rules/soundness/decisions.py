@@ -1,4 +1,4 @@
-"""What a rule decides, and which ways its decisions went.
+"""The decisions of a rule, and their ways so far.
 
 A decision is an ``if``, an ``and``, an ``or``, a ``not``, a comparison or any other function that is true
 or false, wherever it stands in conditions and targets. Functions that choose hide decisions: which of two
@@ -22,7 +22,7 @@ from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var
 from relational_tensat.rules.soundness import traces
 from relational_tensat.rules.text import expr_text
 
-#: What is looked for beside the outcomes of a comparison of numbers, in words.
+#: Cases to look for beside the outcomes of a comparison of numbers, in words.
 EQUAL = "equal numbers"
 #: Both outcomes of what is true or false.
 _BOTH = frozenset({True, False})
@@ -49,7 +49,7 @@ class Decision:
 
     Attributes:
         expr: what decides; of a hidden one, the function that chooses.
-        hidden: what it chooses, in words; empty for what is true or false.
+        hidden: its choices, in words; empty for decisions between true and false.
         guards: the goals that must have been met for it to be asked at all.
     """
 
@@ -185,7 +185,7 @@ class Decisions:
     def _choosing(
         self, expr: Call, call: Callable[..., Any], wanted: frozenset[bool]
     ) -> Callable[..., Any]:
-        """Return a function that notes, too, what it chooses; itself where it chooses nothing."""
+        """Return a function that notes its choices, too; itself if it chooses nothing."""
         if expr.function in _EXTREMA:
             ways: Sequence[tuple[str, Callable[..., object]]] = _chosen_numbers(expr)
         elif expr.function in _AT_EQUAL and _AT_EQUAL[expr.function] in wanted:
@@ -212,7 +212,7 @@ class Decisions:
         return place
 
 
-#: Functions that choose one of some numbers: what they choose by, and a word for it.
+#: Functions that choose one of some numbers: the ground of the choice, and a word for it.
 _EXTREMA = {"min": (operator.lt, "smaller"), "max": (operator.gt, "larger")}
 _ORDINALS = ("first", "second", "third", "fourth")
 
@@ -232,7 +232,7 @@ def _chosen_numbers(expr: Call) -> list[tuple[str, Callable[..., object]]]:
     ]
 
 
-#: Per function that chooses between values, what it may choose, in words, and when it does.
+#: Per function that chooses between values, its choices in words, and the test for each.
 _HIDDEN: dict[str, Sequence[tuple[str, Callable[..., object]]]] = {
     "//": (("a quotient that is not 0", lambda a, b: a >= b > 0 or a < 0 or b < 0),),
     "mod": (("a number that is not its own remainder", lambda a, b: a >= b > 0 or a < 0 or b < 0),),
@@ -246,7 +246,7 @@ _HIDDEN: dict[str, Sequence[tuple[str, Callable[..., object]]]] = {
     "take": (("a list that goes on", lambda values, n: traces.length_of(values) > abs(n)),),
     "drop": (("a list that goes on", lambda values, n: traces.length_of(values) > abs(n)),),
 }
-#: What comparisons say of equal numbers.
+#: The answers of comparisons to equal numbers.
 _AT_EQUAL = {"<": False, "<=": True}
 
 

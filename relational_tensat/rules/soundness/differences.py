@@ -25,7 +25,7 @@ from relational_tensat.tensor.field import Undefined
 
 
 class Differences:
-    """What turning the decisions of one rule's targets changes."""
+    """The changes that turned decisions make to one rule's targets."""
 
     def __init__(self, rule: Rule, decisions: Decisions, seed: int) -> None:
         self._rule = rule

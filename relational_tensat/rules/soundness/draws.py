@@ -1,7 +1,7 @@
 """Random configurations of a rule: operands' types and attributes for which its sources are valid.
 
-A rule's sources are drawn top down: an operator suggests types for its operands from the type that
-is wanted of it and from operands already drawn; what does not fit in the end is thrown away.
+A rule's sources are drawn top down: an operator suggests types for its operands from the wanted type and
+from operands already drawn; draws that do not fit in the end are thrown away.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class RuleConfiguration:
 
     @property
     def key(self) -> tuple[tuple[TensorType, ...], tuple[AttrItems, ...]]:
-        """What tells it from other configurations of the same rule."""
+        """The key that tells it from other configurations of the same rule."""
         return self.var_types, tuple(tuple(attrs.items()) for _, attrs in self.symbols)
 
 
 class _MisfitError(Exception):
-    """What was drawn does not fit together."""
+    """The drawn parts do not fit together."""
 
 
 class _Drawer:

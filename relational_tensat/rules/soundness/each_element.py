@@ -74,7 +74,7 @@ def first_wrong(sides: Sides, operands: Sequence[Array], everywhere: bool = True
 
     Args:
         operands: flat tensors of one length.
-        everywhere: what a float is instead of an infinity or NaN does not matter.
+        everywhere: a float instead of an infinity or NaN does not matter.
     """
     with np.errstate(all="ignore"):
         left, left_open = _flat(sides.left, operands)

@@ -1,6 +1,6 @@
 """A rule in machine arithmetic, element type by element type.
 
-What held over the real numbers, or over a field, is tried again on the configurations at hand, with
+A law that held over the real numbers, or over a field, is tried again on the configurations at hand, with
 each element type in turn for the one that most operands have: see ``machine`` for what has to agree.
 """
 
@@ -21,8 +21,8 @@ from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE, VALUES
 from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType, tensors_of
 
-#: Configurations tried per element type, small ones first (2 where none is given: what wraps
-#: like another type); and those that mix types, as they are.
+#: Configurations tried per element type, small ones first (2 without an entry: the type wraps like another
+#: one); and those that mix types, as they are.
 _PER_TYPE = {
     "float32": 3,
     "float16": 3,
@@ -38,8 +38,8 @@ _EXTREME_ELEMENTS = 128
 _MOST_EXTREME = 8
 #: Configurations that are retyped to a type: where none of them fits, none is expected to.
 _ATTEMPTS = 12
-#: Each type begins so many configurations after the one before it: what one type does not show, another
-#: that wraps or rounds alike may.
+#: Each type begins so many configurations after the one before it: a fault that one type does not show,
+#: another one that wraps or rounds alike may.
 _STRIDE = 3
 #: Draws of round and of other numbers where an error of rounding may decide between whole numbers.
 _DECIDING_DRAWS = 60
@@ -53,7 +53,7 @@ _FEW_ELEMENTS = 2048
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Operands, in their own types, for which the two sides differ on a machine; what they are."""
+    """Operands, in their own types, for which the two sides differ on a machine, and the two results."""
 
     configuration: RuleConfiguration
     sides: Sides
@@ -84,7 +84,7 @@ class TypedJudge:
         """Try a rule in every type that configurations exist in; stop at the first failure.
 
         Args:
-            always: configurations that are tried as they are, whatever the others are.
+            always: configurations that are tried as they are, beside all others.
         """
         few = sorted(configurations, key=_size)
         plain = [
@@ -188,7 +188,7 @@ class TypedJudge:
     def _is_proved(self, dtype: str, configuration: RuleConfiguration, sides: Sides) -> bool:
         """Prove a law of each element, for all shapes; or find where it fails, and keep that.
 
-        What is proved for some attributes says nothing of others.
+        A proof for some attributes says nothing of others.
         """
         key = _without_shapes(sides)
         if key not in self._proved:
@@ -211,7 +211,7 @@ class TypedJudge:
 
 
 def _without_shapes(sides: Sides) -> object:
-    """Return what both sides compute, whatever the shapes are."""
+    """Return the terms that both sides compute at any shapes."""
     nodes = (
         (node.op, node.children, tuple(item for item in node.attrs if item[0] != "shape"))
         for node in (*sides.left.nodes, *sides.right.nodes)

@@ -1,6 +1,6 @@
 """Turning a configuration where a law fails into a counterexample with plain numbers in it.
 
-What the snippets of counterexamples are written with: typed tensors and operators on them.
+The words of counterexamples' snippets: typed tensors and operators on them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _apply(
 
 #: Draws of small numbers, then of any, before operands that show a difference are given up.
 _TRIES = 40
-#: What snippets have names for already.
+#: Functions that snippets have names for already.
 _SNIPPET_NAMES = ("apply", "tensor", "print")
 
 

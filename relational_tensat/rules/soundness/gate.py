@@ -18,7 +18,7 @@ from relational_tensat.rules.soundness.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is known of the rules of a run.
+    """The rules of a run, and their verdicts.
 
     Attributes:
         untrusted: per rule that was let in although it is not known to be sound, why not.

@@ -1,6 +1,7 @@
 """Whole numbers that index an axis, and those that indices are computed from.
 
-What is an index has to be on its axis. What indices are computed from may be anywhere, as long as these are
+An index has to be on its axis. The numbers that indices are computed from may be anywhere, as long as these
+are
 on theirs: were the i of ``x[|i|]`` always small, nothing would be known of the end of x. So it is drawn
 from near and far, and kept if the indices that follow are some.
 """
@@ -29,7 +30,8 @@ from relational_tensat.tensor.types import (
 #: Where numbers lie that indices are computed from, and how far apart they are, in sizes of the axis.
 _CENTRES = (0.0, 0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 3.0)
 _WIDTHS = (0.25, 1.0, 1.0, 2.0, 4.0)
-#: What is added to numbers of 1, 2, 4 and 8 bytes: nothing, or what conversion to fewer bytes takes away.
+#: Offsets of numbers of 1, 2, 4 and 8 bytes: nothing, or the amount that conversion to fewer bytes takes
+#: away.
 _TURNS = (0, 0, 1 << 8, 1 << 8, 1 << 16, 0, 1 << 16, 1 << 32)
 #: Draws until the indices that follow are some.
 _MOST_DRAWS = 12

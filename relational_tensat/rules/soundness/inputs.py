@@ -1,4 +1,4 @@
-"""What a configuration is made of: the operands' types and the attributes' values, as numbers with names.
+"""The parts of a configuration: the operands' types and the attributes' values, as numbers with names.
 
 From these the configuration follows: the sources are built up on them. So a number can be changed, and what
 comes out is valid, or not; it can be traced, and what the operators ask of it is known.
@@ -98,11 +98,11 @@ _Apply: TypeAlias = Callable[
 ]
 
 
-#: What operators raise where numbers that nobody would write do not fit: a stride of 0, an axis of -700.
+#: Errors that operators raise for numbers that nobody would write: a stride of 0, an axis of -700.
 UNFIT = (ShapeError, ArithmeticError, ValueError, IndexError, TypeError)
 #: The size of an axis that a tensor gets.
 _NEW_DIM = 2
-#: What a dim of 1 becomes.
+#: The size that a dim of 1 is changed to.
 _WIDER = 3
 
 

@@ -29,8 +29,8 @@ _FAR_ATTEMPTS = 240
 #: rule's configurations count as exhausted.
 _ATTEMPTS_PER_TRIAL = 8
 _MOST_IDLE_DRAWS = 1_500
-#: Configurations that each goal is met in, where so many are found, and rounds of looking for them: what is
-#: found in one leads to more in the next.
+#: Configurations in which each goal is met, if so many are found, and rounds of looking for them: those of
+#: one round lead to more in the next.
 PER_GOAL = 6
 _ROUNDS = 3
 #: Pairs of outcomes that are looked for together, and configurations for each.
@@ -107,7 +107,7 @@ class InstanceSource:
         return draw_configuration(self._plan, self._choices, far=True)
 
     def _trial(self, configuration: RuleConfiguration | None) -> Trial | None:
-        """Return a configuration as a trial; None if it is none or known, or the rule does not apply."""
+        """Return a configuration as a trial; None if it is invalid or known, or the rule does not apply."""
         if configuration is None or configuration.key in self._keys:
             return None
         sides = self._judge.sides(configuration)

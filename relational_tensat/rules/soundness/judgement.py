@@ -42,7 +42,7 @@ _SMALLEST = 1e-3
 
 
 class LawOutcome(Enum):
-    """What came out on one configuration."""
+    """The outcome on one configuration."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -118,9 +118,9 @@ def tells_nan(sides: Sides) -> bool:
 def judge_exactly(sides: Sides, values: Values, field: Field) -> LawOutcome:
     """Compare the two sides modulo a prime.
 
-    On residues other than 0, which say whether the two are the same formula; where the right side
-    divides, on some zeros, too, since it may then have no value where the left side has one; and
-    so for integers, whose operators are no formulas.
+    On residues other than 0, which say whether the two are the same formula. If the right side divides, on
+    some zeros, too, since it may then have no value where the left side has one. So for integers, whose
+    operators are no formulas.
     """
     outcome = _compare_exactly(sides, values.residues(), field)
     divides = any(get_operator(node.op).divides for node in sides.right.nodes)

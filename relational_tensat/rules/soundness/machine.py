@@ -1,10 +1,10 @@
 """Whether a law holds on a machine: in the element types that its operands have, on given numbers.
 
-Integers have to agree wherever the left side is defined: no division by 0, none whose quotient the type
-lacks, no float turned into an integer that it does not fit. Floats have to agree up to rounding, that of
+Integers have to agree wherever the left side is defined: no division by 0, no quotient outside the type, no
+float turned into an integer that it does not fit. Floats have to agree up to rounding, that of
 their operands included, and where one side has no finite value, the other must have none: a law that is
-about finite numbers may make NaN of an infinity, no number of either, and neither of a number. What no
-operator rounds has to agree as it is. Zeros are equal whatever their sign.
+about finite numbers may make NaN of an infinity, no number of either, and neither of a number. Results that
+no operator rounds have to agree as they are. Zeros are equal whatever their sign.
 
 Operands for machine arithmetic: ordinary numbers, the ends of what is moderate, and extremes.
 """
@@ -224,7 +224,7 @@ def _integer_ends(dtype: str) -> Array:
 _ROUNDINGS = 16
 #: How many neighbours of the operands show how well the left side is conditioned.
 _NEIGHBOURS = 8
-#: What is not computed in a wider type.
+#: Operators that are not computed in a wider type.
 _STAYS = ("cast", "fill")
 
 
@@ -244,7 +244,7 @@ def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
 
 
 def on_wide_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
-    """Compute a node as ``on_machine``, float16 in float32; what is stored or converted stays as it is.
+    """Compute a node as ``on_machine``, float16 in float32; stored and converted values stay as they are.
 
     Raises:
         Undefined: as ``on_machine``.
@@ -277,12 +277,12 @@ def _check_fits(values: Any, kind: Any) -> None:
 
 
 class Operands(Enum):
-    """What operands are, and so how closely, and where, the two sides have to agree."""
+    """The kinds of operands; they decide how closely, and where, the two sides have to agree."""
 
     MODERATE = "moderate"
     #: Elements are compared one by one, relative to their own size, where the left side is finite.
     EXTREME = "extreme"
-    #: One has rows that are masked: what is lost beside the lowest number counts no more.
+    #: One has rows that are masked: digits lost beside the lowest number count no more.
     MASKED = "masked"
 
 
@@ -292,7 +292,7 @@ def compared(
     """Compare the two sides for given operands.
 
     Returns:
-        What came out, and the first element that differs.
+        The result, and the first element that differs.
     """
     everywhere = what is Operands.EXTREME
     compute = on_wide_machine if sides.widened else on_machine
@@ -325,7 +325,7 @@ def _shifts(
 ) -> list[Any]:
     """Return, per root, how far the left side moves, in epsilons, where operands are the next numbers.
 
-    What cancels and is scaled up again (a norm of what is nearly equal) has no more digits than that.
+    A difference that is scaled up again (a norm of nearly equal numbers) has no more digits than that.
     """
     random = np.random.default_rng(0)
     shifts: list[Any] = [0.0] * len(sides.left.roots)
@@ -416,7 +416,7 @@ def _largest(results: Sequence[Any]) -> float:
 
 
 def _largest_term(side: Instance, results: Sequence[Any]) -> float:
-    """Return how large sums would be without cancellation: what their rounding relates to."""
+    """Return how large sums would be without cancellation: their rounding relates to that size."""
     largest = 0.0
     for node in side.nodes:
         operator = get_operator(node.op)

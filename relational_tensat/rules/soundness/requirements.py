@@ -1,7 +1,7 @@
-"""What a rule's conditions require of operands and attributes, as far as drawing can look ahead.
+"""The requirements of a rule's conditions on operands and attributes, as far as drawing can look ahead.
 
-A condition is checked as soon as all its variables are bound, so that what does not fit is drawn
-again at once; one that says what an attribute is (``(= ?z …)``) is solved for it.
+A condition is checked as soon as all its variables are bound, so that a misfit is drawn again at once; one
+that gives an attribute's value (``(= ?z …)``) is solved for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relational_tensat.tensor.types import Attrs, TensorType
 
 
 class Bindings:
-    """What the variables of a rule stand for so far; None (and no key) where nothing is known."""
+    """The values of a rule's variables so far; None (and no key) if nothing is known."""
 
     def __init__(self, plan: DrawPlan) -> None:
         self._plan = plan
@@ -58,7 +58,7 @@ class Bindings:
         for equation in self._plan.equations.get(name, ()):
             if equation.variables <= self.bound:
                 try:
-                    # What is bound has its type and value; what is not is not looked at.
+                    # A bound variable has its type and value; an unbound one is not looked at.
                     solutions.append(equation.evaluate(self.types, self.values))  # type: ignore[arg-type]
                 except Inapplicable:
                     continue
@@ -72,7 +72,7 @@ class Bindings:
 
     def _holds(self, condition: _Expression) -> bool:
         try:
-            # As in ``solved``: what is not bound is not looked at.
+            # As in ``solved``: an unbound variable is not looked at.
             return condition.evaluate(self.types, self.values) is True  # type: ignore[arg-type]
         except Inapplicable:
             return False
@@ -139,7 +139,7 @@ class DrawPlan:
         landmarks: the numbers and element types in it.
         tensors, attrs: the places of the variables.
         conditions: per variable, those that it occurs in.
-        equations: per attribute variable, what it must be equal to.
+        equations: per attribute variable, the value that it must be equal to.
     """
 
     def __init__(self, rule: Rule) -> None:

@@ -1,12 +1,12 @@
 """Verification of rules: both sides on many configurations, drawn and made, until nothing new comes.
 
-Exact arithmetic comes first. Where it says no, float64 is asked, since the law may be about real
-numbers; from then on the rule is judged in float64 only, what was tried before included. What held is
+Exact arithmetic comes first. If it says no, float64 is asked, since the law may be about real numbers. From
+then on the rule is judged in float64 only, earlier configurations included. A law that held is
 tried once more as a machine computes it, in every element type: see ``typed``.
 
 A rule is sound if every way that it may go was gone (``decisions``). Ways that no configuration went by
-chance are looked for (``reaching``); what is neither found nor proved to be impossible leaves the rule
-untested.
+chance are looked for (``reaching``). A way that is neither found nor proved to be impossible leaves the
+rule untested.
 """
 
 from __future__ import annotations

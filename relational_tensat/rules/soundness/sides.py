@@ -22,19 +22,19 @@ from relational_tensat.tensor.types import FLOAT_DTYPES, TensorType, ValueType, 
 
 #: Computes one node from its operands' values.
 Compute: TypeAlias = Callable[[TargetNode, Sequence[Any]], Any]
-#: What is computed has no more elements, all values of both sides together, and takes no more operations.
+#: The bounds of a computation: the elements of all values of both sides together, and its operations.
 _MOST_ELEMENTS = 1 << 22
 _MOST_OPERATIONS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """A rule on operands of given types: what it finds, and what it puts there.
+    """A rule on operands of given types: the found pattern, and the built one.
 
     Attributes:
         var_types: of the rule's variables, which are the operands of both.
         left, right: the sources and the targets.
-        widened: what runs them computes float16 in float32.
+        widened: runtimes compute float16 in float32 for them.
     """
 
     var_types: tuple[TensorType, ...]

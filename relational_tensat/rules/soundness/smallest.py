@@ -2,7 +2,7 @@
 
 Smaller neighbours of a configuration: dimensions cut down, axes left out, plain element types.
 
-What Hypothesis cannot reach by simpler decisions; every neighbour that still fails is taken.
+Steps that Hypothesis cannot take by simpler decisions; every neighbour that still fails is taken.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class _Start(ExampleDatabase):
         self._saved = choices_to_bytes([*choices, 0])
 
     def fetch(self, key: bytes) -> Iterator[bytes]:
-        """Yield the decisions, whatever the test is called."""
+        """Yield the decisions, under any name of the test."""
         yield self._saved
 
     def save(self, key: bytes, value: bytes) -> None:

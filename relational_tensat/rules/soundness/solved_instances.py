@@ -1,8 +1,8 @@
 """Instances for what a rule decides and no drawn instance showed: z3 finds the numbers.
 
-An instance at hand is run again with traced numbers. What was asked of them up to a decision, with the last
-answer the other way round, is what z3 solves for dims, lengths and attributes. What comes out is run in
-turn, since another question may now be in the way; most decisions are reached after a few.
+An instance at hand is run again with traced numbers. The questions up to a decision, with the last answer
+the other way round, are what z3 solves for dims, lengths and attributes. The solution is run in turn, since
+another question may now be in the way; most decisions are reached after a few.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _MOST_IN_ALL = 900
 _LARGE = 4096
 #: Constraints that are turned round, of a run that ended before it came to the decision.
 _MOST_TURNED = 4
-#: What instances may be like beside what is asked of them: those of one beginning are of one taste.
+#: Preferences of instances beside the constraints on them: those of one beginning share one.
 UNLIKE, ALIKE = "unlike", "alike"
-#: What a list of axes stays like: an order of them.
+#: A list of axes stays an order of them.
 ORDER = "order"
 _TASTES = ("", UNLIKE, ALIKE)
 
@@ -49,7 +49,7 @@ class TracedRun:
     """One run with traced numbers.
 
     Attributes:
-        constraints: what was asked of the numbers, and the answers.
+        constraints: the questions about the numbers, and the answers.
         events: the decisions, if it came to these.
         applies: whether all conditions held.
     """

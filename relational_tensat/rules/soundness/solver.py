@@ -1,8 +1,8 @@
-"""Questions to z3, and the same answer to the same question, whatever was asked before.
+"""Questions to z3, and the same answer to the same question, in any order.
 
-z3 numbers terms as they are made, and so do solvers with what they add. Which model z3 finds, and whether a
-proof fits its bounds, follow from these numbers. So each question is written out, and read in a context of
-its own. It is bounded by work, never by time: a verdict does not depend on how busy a machine is.
+z3 numbers terms as they are made, and so do solvers with what they add. These numbers decide which model z3
+finds, and whether a proof fits its bounds. So each question is written out, and read in a context of its
+own. It is bounded by work, never by time: a verdict does not depend on how busy a machine is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_refuted(terms: Sequence[Any], effort: int) -> bool:
     """Whether z3 proves that terms do not hold together.
 
     Args:
-        effort: what it may spend, in z3's own unit.
+        effort: the most that it may spend, in z3's own unit.
     """
     import z3
 

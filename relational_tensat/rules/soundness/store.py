@@ -1,7 +1,7 @@
 """Verdicts that are kept: those that ship with the rules, and those of a user's own rules.
 
-Both are JSON files of verdicts by content hash. The user's is a cache: one that cannot be read, or
-that was made by other code, is as good as empty, and is overwritten. What a verdict is about are two
+Both are JSON files of verdicts by content hash. The user's is a cache: one that cannot be read, or that was
+made by other code, is as good as empty, and is overwritten. A verdict is about two
 hashes: of the rule's content, and of the code that says what rules mean.
 """
 
@@ -114,7 +114,7 @@ def read_verdicts(path: Path) -> StoredVerdicts:
 def write_verdicts(path: Path, verdicts: Mapping[str, Verdict]) -> None:
     """Write a file of verdicts, by content hash, as those of the code that runs.
 
-    It is written aside and renamed: who reads it meanwhile reads the old one.
+    It is written aside and renamed: readers see the old one until then.
 
     Raises:
         InputError: it cannot be written.
@@ -168,7 +168,8 @@ _MEANING = (
     "tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness",
     "rules/backends", "rules/backends/cuda", "rules/backends/onnxruntime",
 )  # fmt: skip
-#: What is in these folders and changes no verdict: keeping, printing, loading, and what runs and costs.
+#: Modules of these folders that change no verdict: keeping, printing, loading, and those that run and
+#: price.
 _NO_MEANING = frozenset({
     "expand_to_onnx.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
     "library.py", "parallel.py", "quantized_convolutions.py", "smallest.py", "store.py",
@@ -178,7 +179,7 @@ _NO_MEANING = frozenset({
 
 @once_per_object
 def content_hash(rule: Rule) -> str:
-    """Return the hash of what a rule claims: its law, whatever its name, place and ``worth``."""
+    """Return the hash of a rule's claim: its law, without its name, place and ``worth``."""
     claim = repr((rule.sources, rule.targets, rule.conditions, *["widened"] * rule.widened))
     return hashlib.sha256(claim.encode()).hexdigest()
 

@@ -1,7 +1,7 @@
 """Far configurations: high ranks, long dimensions, many groups, large attributes, thresholds of a rule.
 
-Most laws that fail somewhere fail on small operands. What a rule compares with a number is tried at
-that number, next to it and beyond; the rest of the room is entered at a few places that are large.
+Most laws that fail somewhere fail on small operands. A number that a rule compares with is tried, and so
+are its neighbours and numbers beyond; the rest of the room is entered at a few places that are large.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from relational_tensat.tensor.types import DTYPE_BYTES, AttrValue
 _RANKS = (6, 7, 8, 7, 4, 3, 2, 1)
 _LONG = (7, 8, 9, 12, 16, 17, 33, 64, 65, 100, 129, 200, 201, 255, 257, 300)
 _LARGE = (3, 4, 5, 4, 7, 9)
-#: Numbers that elements are multiplied with, or that are elements: the ends of what is moderate, and
-#: what some type cannot hold.
+#: Numbers that elements are multiplied with, or that are elements: the ends of moderate sizes, and numbers
+#: that some type cannot hold.
 _NUMBERS = (
     300.0, 2.0**-13, 4000.0, 30.0, -15.0, 2.0**-100, 2.0**100, 1e8, 127.0, 128.0, -128.0, 60.0, 20.0,
 )  # fmt: skip
 
 
 class Landmarks:
-    """What a rule compares with, or computes with.
+    """The numbers that a rule compares with, or computes with.
 
     Attributes:
         sizes: numbers above 1 in its expressions, the next ones and the double.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: The constraints of the trace that is recorded: terms, and whether they held.
 _constraints: list[tuple[Any, bool]] | None = None
-#: The most that is recorded: what asks more is not understood any better with it.
+#: The most questions that are recorded: a run that asks more is not understood any better with them.
 _MOST_CONSTRAINTS = 4_000
 
 
@@ -52,7 +52,7 @@ def _note(term: Any, outcome: bool) -> bool:
 
 
 class _Traced:
-    """What traced whole numbers and traced floats share; ``term`` is of z3."""
+    """The common part of traced whole numbers and traced floats; ``term`` is of z3."""
 
     term: z3.ArithRef
 
@@ -250,7 +250,7 @@ def _whole(value: Any) -> Any:
     return made(whole, z3.ToInt(value.term))
 
 
-#: What takes the place of functions of rules, and gives the same.
+#: Stand-ins for functions of rules that give the same.
 REPLACED: Mapping[str, Callable[..., Any]] = {
     "=": _same,
     "!=": lambda a, b: not _same(a, b),

@@ -1,7 +1,7 @@
-"""Variables that may stand for tuples: what ``split`` gives is an operand of ``concat``, too.
+"""Variables that may stand for tuples: a result of ``split`` is an operand of ``concat``, too.
 
-A rule is drawn with tensors for its variables. What it says of tuples is what its variants say, in
-which a variable is the tuple of two tensors.
+A rule is drawn with tensors for its variables. Its claim about tuples is that of its variants, in which a
+variable is the tuple of two tensors.
 """
 
 from __future__ import annotations

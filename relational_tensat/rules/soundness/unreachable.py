@@ -1,7 +1,7 @@
 """Proofs that a decision of a rule cannot go some way where the rule applies.
 
-What conditions and decisions ask is told to z3: numbers, truth, and whether values are equal. Whatever it
-is not told of is a value that may be anything. So what it finds to be impossible is impossible.
+The questions of conditions and decisions are told to z3: numbers, truth, and whether values are equal. All
+else is a value that may be anything. So what it finds to be impossible is impossible.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class _UnknownError(Exception):
 
 
 class _Meaning:
-    """What expressions mean to z3.
+    """The meaning of expressions to z3.
 
     Attributes:
-        known: what is known of the values that may be anything.
+        known: facts about the values that may be anything.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What was found out about a rule.
+"""The verdict on a rule.
 
 Where a rule does not hold: operands, parameters, and the first element that differs.
 """
@@ -14,7 +14,7 @@ from relational_tensat.tensor.types import AttrValue, TensorType
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is not equal on the two sides.
+    """The element that is not equal on the two sides.
 
     Attributes:
         source: the index of the source and its target.
@@ -101,21 +101,21 @@ def _text(value: AttrValue) -> str:
 #: sound: it held wherever it was tried; unsound: somewhere it did not; untested: too few operands
 #: were found that it applies to.
 STATUSES = ("sound", "unsound", "untested")
-#: exact: in arithmetic modulo a prime, with random functions for what is not algebraic; float64: in
+#: exact: in arithmetic modulo a prime, with random functions for those that are not algebraic; float64: in
 #: floating point, up to rounding, since the law is about real numbers only.
 EVIDENCE = ("exact", "float64")
-#: What is known in an element type, the strongest first. proved: by z3, or on every value; everywhere: on
-#: all that was tried, infinities, NaN and the ends of the type among it; moderate: on operands of moderate
+#: The evidence in an element type, the strongest first. proved: by z3, or on every value; everywhere: on
+#: all inputs tried, infinities, NaN and the ends of the type among them; moderate: on operands of moderate
 #: size (see ``FloatFormat.moderate``), so that a run applies the rule to no extreme constants.
 TYPE_EVIDENCE = ("proved", "everywhere", "moderate")
-#: Which values elements had, the most telling first: all of their type, where nothing rounds; numbers of
+#: The values that elements had, the most telling first: all of their type, if nothing rounds; numbers of
 #: each length in bits beside the ends of the type; ordinary, large and small numbers beside the ends.
 VALUES = ("every value", "each length in bits", "ordinary and ends")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the instances of a rule have shown.
+    """The coverage of a rule's instances, for reports.
 
     Attributes:
         outcomes: how many outcomes of its decisions came out.
@@ -136,7 +136,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found out about one rule.
+    """The verdict on one rule.
 
     Attributes:
         rule: its name.
@@ -145,9 +145,9 @@ class Verdict:
         trials: how many different configurations (shapes, element types, attributes) were tried.
         reason: one line that says why.
         counterexample: where it does not hold, if it is unsound.
-        types: what is known of it in machine arithmetic, one of ``TYPE_EVIDENCE`` per element type; an
-            element type that is not here was not met.
-        shown: what the instances have shown.
+        types: the evidence in machine arithmetic, one of ``TYPE_EVIDENCE`` per element type; other element
+            types were not met.
+        shown: the coverage of the instances.
     """
 
     rule: str

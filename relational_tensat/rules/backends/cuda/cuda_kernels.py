@@ -113,7 +113,7 @@ class CudaSkipLayerNorm(FusedKernel):
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
-        """As the norm's; what is added is of one type."""
+        """As the norm's; the addends have one type."""
         x, skip, *others = partial.operands
         summand = x or skip
         if index < 2 and isinstance(summand, TensorType):

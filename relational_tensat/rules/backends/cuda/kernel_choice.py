@@ -1,4 +1,4 @@
-"""Which kernels the executor runs an application of an operator by, for what it costs."""
+"""The kernels by which the executor runs an application of an operator; its cost is theirs."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def kernels_of(
 ) -> list[Configuration]:
     """Return the kernels that run.
 
-    What a library does not do on its way out is a launch behind it; padding that cuDNN does not have is
-    written out by one before it. Where elements stay where they are, it is a view, as ``identity`` is. What
-    the executor has no kernel for is one, as it would be.
+    Work that a library does not do on its way out is a launch behind it; padding that cuDNN does not have
+    is written out by one before it. Where elements stay where they are, it is a view, as ``identity`` is.
+    An operator without a kernel of the executor counts as one, as it would be.
 
     Args:
         tells_computed: whether costs know what operands are computed; these have the same kernels.

@@ -3,7 +3,7 @@
 A row of which all keys are masked by -inf gives zeros there, as ONNX says, which is what exports of today's
 models spell behind softmax (``Where(IsNaN(s), 0, s)``). onnxruntime 1.32 gives zeros also where all scores
 of a row are the lowest number of their type, which exports mask with, too: softmax makes equal weights of
-these. So masks go through ``Mask``, which gives no such number.
+these. So masks go through ``Mask``, which never gives such a number.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _RANK = 4
 _SWAPPED = (0, 1, 3, 2)
 #: Between places before heads and heads before places.
 _HEADS_FIRST = (0, 2, 1, 3)
-#: What numbers only masks have lies below these, and how much of it is left.
+#: Numbers that only masks have lie below these, and so much of them is left.
 _BELOW: dict[str, float] = {"float32": -1e38}
 _PART = 0.99
 #: q, k, v, mask.
 _OPERANDS = 4
 #: As what halves are computed: scores of a masked row are not lost beside float16's lowest number there.
 _WIDE = {"float16": "float32"}
-#: What is read of ONNX's operator: all else is 0 where it has no say.
+#: The attributes that are read of ONNX's operator: all others are 0 where they have no say.
 _READ = ("scale", "q_num_heads", "kv_num_heads")
 _COMMON = (
     Attr("scale", "float", 1.0, samples=tuple(n for n in NUMBERS if n > 0), timed_as=1.0),
@@ -71,7 +71,7 @@ class _Attention(FusedKernel):
     onnx_since: ClassVar[int] = 23
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """What it does to floats, between casts where its operands have fewer digits.
+        """The work on floats, between casts where its operands have fewer digits.
 
         Raises:
             ShapeError: an operand has another shape or type than that, or the scale is not above 0.
@@ -222,7 +222,7 @@ class Mask(FusedKernel):
 
     name = "ort_mask"
     is_written = True
-    #: What it rounds only softmax reads, and to that it is as it was.
+    #: Only softmax reads its rounded numbers, and they are the same to it.
     is_exact = True
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:

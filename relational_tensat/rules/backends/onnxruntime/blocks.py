@@ -69,7 +69,7 @@ class ToBlocks(FusedKernel):
         return 0
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """None: what it moves are whole blocks, as a copy does."""
+        """None: it moves whole blocks, as a copy does."""
         return []
 
     def to_onnx(
@@ -284,7 +284,7 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
     return Blocked
 
 
-#: What is in blocks if its operands are, by what it computes.
+#: Operators whose results are in blocks if their operands are.
 OF_OPERATORS = {
     op: _blocked(op, f"ort_blocked_{op}")
     for op in ("add", "mul", "concat", "max_pool", "avg_pool", "reduce_mean")

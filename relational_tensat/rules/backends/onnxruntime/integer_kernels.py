@@ -176,7 +176,7 @@ class QuantizedProduct(_OnIntegers):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator for matrices; for a batch of them, what it does."""
+        """Write onnxruntime's own operator for matrices; for a batch of them, its parts."""
         if tensor(output, self.name).rank != 2:
             return super().to_onnx(inputs, types, output, attrs, emitter)
         bias = [*inputs[6:-2][:1], ""][:1]
@@ -342,6 +342,6 @@ QUANTIZED_KERNELS: tuple[type[FusedKernel], ...] = (
     *(_of_elements(op, f"ort_quantized_{op}") for op in ("add", "mul")),
 )
 
-#: What brings an image there, and back.
+#: Operators that bring an image there, and back.
 _BROUGHT = {ToChannelsLast.name: CHANNELS_LAST, FromChannelsLast.name: CHANNELS_FIRST}
 _LAST = (*_BROUGHT, QuantizedConv.name, LargestOfIntegers.name)

@@ -1,4 +1,4 @@
-"""Which kernels an application of an operator is, for what it costs and for counting them."""
+"""The kernels of an application of an operator, for its cost and for counting them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def kernels_of(
 def more_work_of(configuration: Configuration) -> list[Configuration]:
     """Return what kernels take beside their arithmetic, as work of others.
 
-    Where operands are computed, what kernels would have arranged before inference is copied.
+    If operands are computed, they are copied into the order that kernels else arrange before inference.
     """
     kernels = kernels_of(configuration, tells_computed=True)
     return [_as_floats(each) for each in (*_unprepared(configuration), *_slow(kernels))]
@@ -111,7 +111,7 @@ def _as_float(kind: ValueType) -> ValueType:
 
 
 def _full(kernel: Configuration) -> Configuration:
-    """Return a kernel of blocks with as many channels as its blocks have: what it costs.
+    """Return the cost of a kernel of blocks with as many channels as its blocks have.
 
     It is measured so: between the kernels of an image in blocks, the last block is always full.
     """
@@ -333,9 +333,9 @@ def _groups(kernel: Configuration) -> int:
 def _unprepared(configuration: Configuration) -> list[Configuration]:
     """Return copies, as what runs where operands are computed that are usually constants.
 
-    A matrix is packed. A convolution is none of blocks, but a product with a matrix of the image's patches,
-    unless the image is one itself; what is in blocks nevertheless is brought out of them, is a product for
-    each group there, and is brought back.
+    A matrix is packed. A convolution outside blocks is a product with a matrix of the image's patches,
+    unless the image is one itself. An image in blocks is brought out of them, is a product for each group
+    there, and is brought back.
     """
     if not configuration.computed:
         return []

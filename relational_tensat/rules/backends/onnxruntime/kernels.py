@@ -151,7 +151,7 @@ class Sum(FusedKernel):
 
 
 class SumLayerNorm(SkipLayerNorm):
-    """What ``SkipLayerNorm`` computes, as two kernels that onnxruntime leaves apart."""
+    """The same as ``SkipLayerNorm``, as two kernels that onnxruntime leaves apart."""
 
     name = "ort_sum_layer_norm"
 

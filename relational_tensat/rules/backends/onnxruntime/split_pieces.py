@@ -5,10 +5,10 @@ A number per channel spread over an image, so that an image in blocks is multipl
 onnxruntime brings an image out of blocks to multiply it by a gate of one number per channel, and back: in
 blocks it multiplies images of one size only. Resize gives such an image, in blocks, too.
 
-What a file spells so that onnxruntime makes no kernel of it: a Sum, or a ReduceMean of images.
+Spellings of which onnxruntime makes no kernel: a Sum, or a ReduceMean of images.
 
-It computes what Add and GlobalAveragePool do, as which it is read; but only of these it makes the layer
-norm of a sum, the mean of images in blocks, and the mean of integers.
+They compute the same as Add and GlobalAveragePool, and are read as these. But only of these it makes the
+layer norm of a sum, the mean of images in blocks, and the mean of integers.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _is_of_image(graph: Graph, node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What a node takes of its operand along an axis, from ``start`` up to below ``end``.
+    """The part that a node takes of its operand along an axis, from ``start`` up to below ``end``.
 
     Attributes:
         is_index: whether the result has no such axis.
