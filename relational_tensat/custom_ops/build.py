@@ -1,7 +1,7 @@
 """Libraries of kernels, compiled on this machine into the user's own cache, and loaded for good.
 
-A library is known by the hash of all that it is made of: its C, the functions that it was compared with,
-the compiler, its flags, and the processor. What is in the cache was compiled, and compared, by this user.
+A library is known by the hash of all its parts: its C, the functions that it was compared with, the
+compiler, its flags, and the processor. Libraries in the cache were compiled, and compared, by this user.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def library_of(files: Mapping[str, str], functions: bytes, compare: Callable[[Pa
 
     Args:
         files: the C, by name.
-        functions: what the library is compared with.
+        functions: those that the library is compared with.
         compare: raises where a library computes something else.
 
     Raises:

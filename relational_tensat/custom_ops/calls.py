@@ -25,7 +25,7 @@ def ops_of_file(file: Path, graph: Graph, kernels: Iterable[OwnKernel]) -> tuple
     """Return the custom ops of a file: one for each function that is called, if C can say its kernel.
 
     Args:
-        file: what was written.
+        file: the written file.
         graph: that it was written of; it has the shapes, but those of kernels with loops.
         kernels: of float32, which functions are named for.
     """

@@ -123,7 +123,7 @@ def model_of_call(
     """Return a model of one call, with shapes of one of its uses.
 
     Args:
-        function: what is called where the kernel is not registered.
+        function: the function that is called where the kernel is not registered.
     """
     inputs = [
         onnx.helper.make_tensor_value_info(

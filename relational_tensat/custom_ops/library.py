@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 MOST_DIMS, MOST_TENSORS, MOST_LOOPS = 16, 64, 8
 #: Of a tensor: 1 GiB. Each op is run once before its library is kept.
 MOST_ELEMENTS = 1 << 28
-#: What the function of an op may be called: it stands in C as a text, and in names of files.
+#: Allowed names of an op's function: it stands in C as a text, and in names of files.
 _NAME = re.compile(r"fused_[0-9A-Za-z_]{1,80}")
 #: ONNX's numbers of element types.
 _FLOAT, _BOOL = 1, 9
@@ -216,7 +216,7 @@ def library_text(declared: Sequence[str], rows: Sequence[str], domain: str) -> s
     """Return the file that registers ops.
 
     Args:
-        declared: what the ops refer to.
+        declared: the declarations that the ops refer to.
         rows: the ops.
         domain: of all of them.
     """

@@ -1,4 +1,4 @@
-"""The manifest of a folder of kernels: what is read of it is data, and no file beside it is looked at.
+"""The manifest of a folder of kernels: its content is data, and no file beside it is looked at.
 
 ``model.opt.kernels`` beside ``model.opt.onnx`` has ``manifest.json``: the digest of the model, and for
 each custom op its name, the shapes of its calls, the sizes of loops around it if there are any, and its
@@ -39,7 +39,7 @@ def folder_of(model: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a manifest says.
+    """The content of a manifest.
 
     Attributes:
         ops: custom ops that stand for local functions of the model.

@@ -1,8 +1,8 @@
 """onnxruntime's own Gelu replaced by a kernel: of any size, between convolutions, too.
 
 A custom op of the default operator set wins over the runtime's. onnxruntime goes on treating the nodes as
-Gelu. So those between convolutions stay in its blocked layout, which a custom op of another name would
-end. The kernel computes so many elements at a time; what is left over goes through memory of its own.
+Gelu. So those between convolutions stay in its blocked layout, which a custom op of another name would end.
+The kernel computes so many elements at a time; the rest goes through memory of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from relational_tensat.verify.sessions import runtime_errors
 
 #: As ``custom_op.h`` has it: elements that a kernel computes at a time.
 BLOCK = 512
-#: What can be replaced, each with the first version of the operator set that has it.
+#: Operators that can be replaced, each with the first version of the operator set that has it.
 OVERRIDES: Mapping[str, int] = {"Gelu": 20}
 _SEED = 5_000_000
 
@@ -41,7 +41,7 @@ def checked_override(name: str, graph: MuGraph) -> MuGraph:
     """Return the kernel of an override: of a block of elements, one operand, one result.
 
     Raises:
-        InputError: it is none.
+        InputError: the kernel is no override.
     """
     dims = kernel_tensors(graph)
     tensors = [*graph.inputs, *graph.outputs]
@@ -59,7 +59,7 @@ def checked_override(name: str, graph: MuGraph) -> MuGraph:
 def can_override(name: str, model: onnx.ModelProto) -> bool:
     """Whether all nodes of that name in a model are ones that a kernel in float32 may replace.
 
-    Types that nothing tells, and approximations, are none.
+    A node of unknown types, or one that approximates, cannot be overridden.
     """
     version = max((each.version for each in model.opset_import if not each.domain), default=0)
     bodies = [model.graph.node, *(function.node for function in model.functions)]
@@ -84,7 +84,7 @@ def override_library(overrides: Mapping[str, MuGraph]) -> Path:
 
     Raises:
         MissingDependencyError: there is no C compiler.
-        InputError: a kernel is none of an override, does not compile, or computes something else.
+        InputError: a kernel cannot override, does not compile, or computes something else.
     """
     return library_of(override_sources(overrides), b"", partial(_compare, overrides=overrides))
 

@@ -33,7 +33,7 @@ def graph_of(place: KernelCandidate, nodes: Sequence[Node], copies: int = 1) -> 
 
     Args:
         place: the part.
-        nodes: what computes it: its nodes, or a kernel's.
+        nodes: those that compute it: its own, or a kernel's.
         copies: how often it is there, each time of inputs of its own.
     """
     types, given = place.graph.types, place.graph.weights
@@ -63,9 +63,9 @@ class PartCall:
 
     Args:
         place: the part.
-        nodes: what computes it: its nodes, or a kernel's.
+        nodes: those that compute it: its own, or a kernel's.
         setting: as the file is run.
-        kernel: what the node stands for.
+        kernel: the kernel of the node.
 
     Raises:
         RelationalTensatError: there is no C of a kernel, it computes something else, or onnxruntime does

@@ -19,7 +19,7 @@ from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import DeviceKey, TimingSample
 from relational_tensat.mugraph.kernels.emit_c import FLAGS, compiler, compiler_version
 
-#: What C is made and verified by, within the package.
+#: Folders that make and verify C, within the package.
 _MAKERS = ("custom_ops", "mugraph/fusion", "mugraph/graph", "mugraph/kernels", "mugraph/verify")
 #: Samples of which a tenth is so many times as long as another tenth say nothing: the machine was busy.
 _WIDE = 1.3
@@ -40,7 +40,7 @@ class SessionSetting:
 
 @dataclass(frozen=True, slots=True)
 class PartTime:
-    """What one part takes, in microseconds; a session's own time is in both.
+    """The time of one part, in microseconds; a session's own time is in both.
 
     Attributes:
         plain_us: without its kernel.

@@ -51,7 +51,7 @@ _MOST_BYTES_PER_US = 150_000
 _LEAST_SHARE, _LEAST_US = 0.03, 0.3
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
 _LEAST_HOPE_US = 1.0
-#: What has a kernel of its own in the runtime, or none in C: no part has it.
+#: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
 _RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
 _FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
@@ -59,7 +59,7 @@ _FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """What became of equal parts: how long they take, or why there is no kernel.
+    """The outcome of equal parts: their times, or the reason why there is no kernel.
 
     Attributes:
         operators: of the program.
@@ -88,10 +88,10 @@ def timed_parts(
 
     Args:
         graph: with weights of one number where it has numbers.
-        costs: what builders of kernels ask for.
+        costs: the prices that builders of kernels ask for.
         setting: as the file is run.
         watch: ends it.
-        rows: what became of each is added here.
+        rows: the outcome of each is added here.
         times: of runs before, and of this one for those to come.
         sized: the parts of a graph with dynamic dims, in place of those of ``graph``.
 
@@ -197,8 +197,8 @@ class _Hope:
 
     Attributes:
         pattern: that they share.
-        row: what is known of them.
-        saving_us: what a kernel saves in one at most.
+        row: the known facts of them.
+        saving_us: the most that a kernel saves in one.
         plain: one of them, in onnxruntime; None where it was timed before.
     """
 
@@ -213,7 +213,7 @@ def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str
     """Return why no kernel is made for parts; empty where one is.
 
     Args:
-        gains: what kernels save that give values, or have them within.
+        gains: the savings of kernels that give values, or have them within.
     """
     if watch.is_over:
         return _NO_TIME
@@ -238,7 +238,7 @@ def override_kernel(name: str, costs: CostSource) -> MuGraph:
     """Return the kernel that replaces an operator of onnxruntime, for a block of elements.
 
     Raises:
-        RelationalTensatError: there is none.
+        RelationalTensatError: the part cannot be overridden.
     """
     kind = TensorType("float32", (BLOCK,))
     operator = get_operator(name.lower())
@@ -249,7 +249,7 @@ def override_kernel(name: str, costs: CostSource) -> MuGraph:
 
 
 def candidates_of(graph: Graph) -> Iterator[KernelCandidate]:
-    """Yield chains, functions alone, and regions without products, of float32: what C says."""
+    """Yield chains, functions alone, and regions without products, of float32: the kinds that C can say."""
     yield from chain_candidates(graph)
     for node in graph.nodes:
         kind = graph.types[node.outputs[0]]
@@ -280,7 +280,7 @@ def _elements(places: Sequence[KernelCandidate]) -> int:
     return len(places) * sum(kind.size for kind in kinds if isinstance(kind, TensorType))
 
 
-#: What times of a session that does nearly nothing are kept for.
+#: The key of times of a session that does nearly nothing.
 _SESSION = "nothing"
 
 

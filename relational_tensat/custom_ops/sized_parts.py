@@ -54,7 +54,7 @@ _FEWEST_SIZES, _FEW_ELEMENTS = 3, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What is dynamic of a part.
+    """The dynamic dims of a part.
 
     Attributes:
         loops: their variables, the outermost first.
@@ -118,7 +118,7 @@ class SizedParts:
             was_verified: whether this very code has made and verified the kernel of an equal part before.
 
         Raises:
-            RelationalTensatError: there is none; says why.
+            RelationalTensatError: it has no such form; says why.
         """
         candidate, form = self._found[_key(base)]
         program = candidate.program
@@ -310,7 +310,7 @@ class SizedParts:
                 raise VerificationError(f"its program computes something else at {own}")
 
     def _check_functions(self, candidate: KernelCandidate, key: str) -> None:
-        """Check that the kernel is one function in a file, whatever the sizes.
+        """Check that the kernel is one function in a file, at all sizes.
 
         Raises:
             UnfitError: it is not.

@@ -11,7 +11,7 @@ from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.rules.model import Apply, Literal
 from relational_tensat.tensor import Graph, Node
 
-#: What is not less than a session's own time takes so long at least: a call.
+#: A time that is not less than a session's own is at least this: a call.
 _NOTHING_US = 0.2
 
 
@@ -22,8 +22,8 @@ class TimedPart:
     Attributes:
         places: where in the graph.
         nodes: the node of the kernel in each.
-        kernel: what computes them.
-        kernel_us, plain_us: what one takes with the kernel, and without; a session's own time is in both.
+        kernel: the kernel that computes them.
+        kernel_us, plain_us: the time of one with the kernel, and without; a session's own time is in both.
         session_us: that time.
         plain: one of them, without its kernel.
     """
@@ -38,7 +38,7 @@ class TimedPart:
 
     @property
     def share(self) -> float:
-        """What the kernel takes of the time of what it replaces."""
+        """The kernel's time as a part of that of the replaced nodes."""
         without_us = max(self.plain_us - self.session_us, _NOTHING_US)
         return max(self.kernel_us - self.session_us, _NOTHING_US) / without_us
 

@@ -25,9 +25,9 @@ class TreeOptions(OptionGroup):
             ``paper``: any node is expanded with the expansion probability, and rewards are summed.
         budget: rollouts for each decision.
         steps: the most rules that a simulation applies after the expansion.
-        policy: how a simulation chooses its rules: ``uniform`` among all rules, dead ones included (a dead
+        policy: the choice of rules in a simulation: ``uniform`` among all rules, dead ones included (a dead
             one takes a step and does nothing), or among those that are ``live`` (change the subgraph).
-        extractor: what a subgraph costs: ``moves`` on the graph of the subgraph before, or by ``greedy``,
+        extractor: the cost of a subgraph: ``moves`` on the graph of the subgraph before, or by ``greedy``,
             ``ocf`` (the paper's Algorithm 2), ``greedy-dag`` (from the leaves up, shared work charged once)
             or ``ilp``. The paper's main extraction is one of ``greedy``, ``ocf`` and ``ilp``; the final one
             is ``--extractor``.
@@ -107,13 +107,13 @@ class TreeOptions(OptionGroup):
 
 
 #: E-nodes of the first subgraphs of a search, as in the TENSAT+MCTS paper (section 5); and of focus's for
-#: each e-node of the original graph, where that is more.
+#: each e-node of the original graph, if that is more.
 _SUBGRAPH_NODES, _ROOM = 2_000, 5
 
 
 @dataclass(frozen=True, slots=True)
 class ExplorationOptions(OptionGroup):
-    """What ends an exploration, and how it proceeds until then.
+    """The end of an exploration, and its way until then.
 
     Attributes:
         multi_iterations: TENSAT's k_multi.
@@ -125,16 +125,16 @@ class ExplorationOptions(OptionGroup):
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
             (TENSAT's first method: all descendants recomputed before each multi-pattern application) or
             ``none``.
-        search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same, then ``focus``
-            from there, for as long as that is worth the wait, unless fewer ``iterations`` than by default
-            ended it (in ``explore``, which has no costs, nothing goes on).
-            ``focus``: subgraphs, parts of one universe, from the original graph and from the cheapest found
-            in the subgraph before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once
-            the first width's restarts find nothing, a tree search of the same universe follows, within half
-            of the time that is left, then focus from the graph that it found. ``mcts``: subgraphs of a
-            tree of rules, by which it decides what to apply next to the real one. It needs costs, too.
+        search: the strategy, which decides on the growth. ``saturation``: one e-graph. ``auto``: the same,
+            then ``focus`` from there, for as long as that is worth the wait, unless fewer ``iterations``
+            than by default ended it (in ``explore``, which has no costs, nothing goes on). ``focus``:
+            subgraphs, parts of one universe, from the original graph and from the cheapest found in the
+            subgraph before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once the
+            first width's restarts find nothing, a tree search of the same universe follows, within half of
+            the time that is left, then focus from the graph that it found. ``mcts``: subgraphs of a tree of
+            rules, by which it decides what to apply next to the real one. It needs costs, too.
         subgraph_nodes: the first subgraphs of a search have no more e-nodes, later ones of ``focus`` twice
-            as many each time, up to ``node_limit``; see ``first_subgraph_nodes`` for where none is given.
+            as many each time, up to ``node_limit``; see ``first_subgraph_nodes`` for the default.
         universe_limit: of all subgraphs of a search together.
         restarts: at each width, a search by focus ends after so many restarts in a row that found nothing
             cheaper; four are one of each kind (the original graph twice, that beside the cheapest, the

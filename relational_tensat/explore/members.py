@@ -1,8 +1,8 @@
 """Members: the e-nodes of a universe that one subgraph has, so that a step matches and builds within it.
 
 The universe is one e-graph: an equality found in any subgraph holds in all, and an e-node that several have
-is built once. ``enode.filtered`` shows one subgraph at a time: what is not in it is neither matched nor
-extracted, just as what its cycle filter took. So all statements of a step are those of an e-graph of its
+is built once. ``enode.filtered`` shows one subgraph at a time: e-nodes outside it are neither matched nor
+extracted, like those that its cycle filter took. So all statements of a step are those of an e-graph of its
 own, but for what is here. E-nodes of targets come into the subgraph, those of the universe and new ones
 alike; cycles are broken by the order in which e-nodes came; both limits count, the subgraph's and the
 universe's.
@@ -36,7 +36,7 @@ class Seed:
     """A graph of the e-graph.
 
     Attributes:
-        cost_us: what it costs.
+        cost_us: its cost.
         enodes: its e-nodes, operands first.
     """
 
@@ -79,7 +79,7 @@ class PricingChooser(Chooser, Protocol):
         """
 
     def note(self, seed: Seed, iteration: int) -> None:
-        """Keep a graph that was found without extraction: what is chosen in the end costs no more.
+        """Keep a graph that was found without extraction: the final graph costs no more.
 
         Args:
             iteration: after which it was found.
@@ -189,7 +189,7 @@ class Members:
 
 
 def show_universe(egraph: EGraph) -> None:
-    """Show all e-nodes of the universe: what is extracted from is all that any subgraph has."""
+    """Show all e-nodes of the universe: extraction chooses from those of all subgraphs."""
     egraph.database.run("subgraphs/show_all")
 
 

@@ -42,7 +42,7 @@ def stop_text(reason: str, *, is_exhaustive: bool = False) -> str:
 
 @record
 class RuleStats:
-    """What a rule did: matches worked on, unions asked for, wall seconds of matching (shared)."""
+    """The work of a rule: matches worked on, unions asked for, wall seconds of matching (shared)."""
 
     matches: int
     applied: int
@@ -69,10 +69,10 @@ class SubgraphReport:
 
     Attributes:
         subgraph: its number, from 1 on.
-        kind: what it was grown from: original, chosen (a cheapest graph of a subgraph before), or beside
-            (both); universe: it is all subgraphs together, and nothing was grown; saturation: it is the
-            e-graph that there was before the search;
-            of a tree search, by what: decision (the real subgraph) or rollout (the cheapest of any).
+        kind: its origin: original, chosen (a cheapest graph of a subgraph before), or beside (both);
+            universe: it is all subgraphs together, and nothing was grown; saturation: it is the e-graph
+            from before the search. A tree search has decision (the real subgraph) or rollout (the cheapest
+            of any).
         node_limit: the most e-nodes that it might have.
         seed_us: cost of the cheapest graph that it was grown from.
         best_us: of the cheapest that was extracted from it.
@@ -138,10 +138,9 @@ class Exploration:
     """How an exploration ended.
 
     Attributes:
-        stop_reason: saturated, goal, iterations, nodes, time, memory,
-            interrupted, or what ``after`` returned; of ``focus`` also focus (no subgraph had a cheaper
-            graph) and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less
-            than it).
+        stop_reason: saturated, goal, iterations, nodes, time, memory, interrupted, or the answer of
+            ``after``; of ``focus`` also focus (no subgraph had a cheaper graph) and universe (its limit is
+            reached); of ``mcts`` also threshold (a graph costs less than it).
         iterations: iterations begun and not undone, those of explorations before this one included.
         rules: by name, all the rules.
         log: the iterations of this exploration.
@@ -196,7 +195,7 @@ def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
 
 @record
 class Mark:
-    """What a journal had at a moment; see ``Journal.undo``."""
+    """The lengths of a journal at a moment; see ``Journal.undo``."""
 
     matches: tuple[tuple[int, int, int], ...]
     entries: int
@@ -242,13 +241,13 @@ class Journal:
 
 @record
 class Observer:
-    """What is called between iterations, and the watch that may end them.
+    """A function that is called between iterations, and the watch that may end them.
 
     Attributes:
         progress: called after every iteration.
         until: asked after every iteration whether the e-graph has what is looked for (the stop reason
             ``goal``).
-        after: called with its index after every iteration that another one follows; what it returns
+        after: called with its index after every iteration that another one follows; a text that it returns
             is a reason to stop there. Its time counts as exploration's.
         watch: the run's. Ctrl-C ends the exploration, and nothing else of the run.
     """

@@ -37,7 +37,7 @@ class RecordedStatement:
     """A statement as it was run.
 
     Attributes:
-        name: what statistics call it.
+        name: its name in statistics.
         text: it, without parameters.
     """
 

@@ -1,7 +1,7 @@
 """A step: match some rules, apply them, rebuild, filter cycles. All of it or nothing.
 
-A step has no policy. Which rules take part, how much they may build, and whether another step follows,
-is for the strategies above it (``strategies``) to decide.
+A step has no policy. The strategies above a step (``strategies``) decide which rules take part, how much
+they may build, and whether another step follows.
 
 Further rules for an explored e-graph are applied once each, in one more iteration. They lead nowhere but to
 e-nodes that no rule reads: it makes no difference when they are applied,
@@ -66,17 +66,17 @@ def apply_one_by_one(
     return ApplyReport(unions, complete, rejected)
 
 
-#: After so many matches, what a step has worked with is dropped: about 100 bytes for each.
+#: After so many matches, the rows of a step are dropped: about 100 bytes for each.
 _MANY_MATCHES = 100_000
 
-#: How many e-nodes an application of a multi-pattern rule builds, as far as others do not share them: at
-#: least, so that few searches have to be resumed.
+#: E-nodes that an application of a multi-pattern rule builds, if others do not share them: at least so many
+#: that few searches have to be resumed.
 _LEAST_BUILT = 2
 
 
 @record
 class StepBudget:
-    """What a step may build.
+    """The limits of a step.
 
     Attributes:
         e_nodes: the most e-nodes of the subgraph, at any moment.
@@ -92,7 +92,7 @@ class StepBudget:
 
 @record
 class Delta:
-    """What a step did.
+    """The counts of a step.
 
     Attributes:
         matches: by rule, those that it worked on: new ones, and where rules of a step were last matched
@@ -208,7 +208,7 @@ def step(subgraph: Subgraph, rules: Collection[int], budget: StepBudget) -> Delt
 
 
 class _Step:
-    """What a step has done so far.
+    """The counts of a step so far.
 
     Attributes:
         must_be_whole: nothing may be left out: see ``StepBudget.whole_above``.
@@ -267,7 +267,7 @@ _NONE: Mapping[str, Collection[str]] = MappingProxyType({})
 
 @record
 class Further:
-    """What further rules did: the iteration, and each of them by name."""
+    """The work of further rules: the iteration, and each of them by name."""
 
     report: IterationReport
     rules: Mapping[str, RuleStats]

@@ -1,4 +1,4 @@
-"""A subgraph: an e-graph or a part of it, and what it takes to step it by rules; what its end writes."""
+"""A subgraph: an e-graph or a part of it, the state for its steps by rules, and the records at its end."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def end_exploration(
 
 def write_down(subgraph: Subgraph, journal: Journal, *, has_ended: bool = False) -> None:
     """Write what steps know without, in the caller's transaction: signatures, instances that unions name,
-    iterations. A file has it after every transaction, so that what a killed process leaves is whole; what
-    is in memory has it at the end.
+    iterations. A file has it after every transaction, so that a killed process leaves whole tables; tables
+    in memory have it at the end.
 
     Args:
         has_ended: the seconds of rules are written, too.

@@ -1,12 +1,11 @@
 """Extraction between the iterations of exploration, and the final one.
 
-Each begins from the cheapest graph so far, with the extractor that the run was asked for: greedy
-methods do not see what only pays together (merged products above all), so they may stand still
-while the optimum moves. Together the extractions between iterations may take as long as exploration
-has taken, and ``LEAST_S`` each anyway, in which a small e-graph's optimum is proven; their seconds
-count as exploration's where its time is limited. What they leave open is left to the final
-one, which has a limit of its own. A search that chooses by graphs may then continue from another of
-several cheapest ones on a slow machine.
+Each begins from the cheapest graph so far, with the extractor that the run was asked for: greedy methods do
+not see e-nodes that pay only together (merged products above all), so they may stand still while the
+optimum moves. Together the extractions between iterations may take as long as exploration has taken, and
+``LEAST_S`` each anyway, in which a small e-graph's optimum is proven; their seconds count as exploration's
+where its time is limited. Open questions are left to the final one, which has a limit of its own. A search
+that chooses by graphs may then continue from another of several cheapest ones on a slow machine.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class AnytimeExtractor:
     """Extracts from an e-graph while it is explored, and in the end.
 
     Attributes:
-        log: what each extraction found.
+        log: the outcome of each extraction.
         spent_s: wall seconds of the extractions between iterations.
         original_us: cost of the original graph.
         watch: the run's: whether Ctrl-C was pressed; once is enough for all of them.
@@ -155,7 +154,7 @@ class AnytimeExtractor:
         return seed
 
     def note(self, seed: Seed, iteration: int) -> None:
-        """Keep a graph that was found without extraction: what is chosen in the end costs no more.
+        """Keep a graph that was found without extraction: the final graph costs no more.
 
         Args:
             iteration: after which it was found.

@@ -1,4 +1,5 @@
-"""The table ``cost``: what is new in an e-graph is asked for once, in one batch, and joined back."""
+"""The table ``cost``: the costs of new e-nodes of an e-graph are asked for once, in one batch, and joined
+back."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ Asking: TypeAlias = Callable[
 def fill_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:
     """Give every signature a cost; rows that are there hold, no matter which code put them there.
 
-    What stands for costs that nobody has measured is replaced.
+    Stand-ins for costs that nobody has measured are replaced.
 
-    The table ``meta`` says which source filled in last; see ``forget_costs``.
-    Classes must be marked weight-only already: what no result depends on is not asked for, but
-    estimated, since measuring takes time.
+    The table ``meta`` says which source filled in last; see ``forget_costs``. Classes must be marked
+    weight-only already: e-nodes that no result depends on are not asked for, but estimated, since measuring
+    takes time.
     """
     source = as_source(cost)
     provisional = f"{source.name}: estimated, not asked for"

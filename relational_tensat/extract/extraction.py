@@ -45,7 +45,7 @@ def extract(
 
     Args:
         problem: the e-graph with its costs.
-        options: the extractor, what it may do and how long.
+        options: the extractor, its limits and seconds.
         process: threads and seed of HiGHS. With one thread, equal inputs give equal results (time limits
             aside).
         watch: the run's, so that one Ctrl-C ends all that share it; where it is over before the time limit,
@@ -73,7 +73,7 @@ def extract(
 
 @record
 class ExtractionTask:
-    """What an extractor may go by; arguments of ``extract``.
+    """The inputs of an extractor; arguments of ``extract``.
 
     Attributes:
         watch: of this extraction: it is over when the time is, or on Ctrl-C.
@@ -89,7 +89,7 @@ class ExtractionTask:
 
 @record
 class ExtractorAnswer:
-    """What an extractor found.
+    """The answer of an extractor.
 
     Attributes:
         choice: per class, the chosen e-node, or ``UNUSED``; it has no cycle.

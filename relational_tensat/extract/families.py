@@ -35,7 +35,7 @@ class FamilyChoice:
 
     Attributes:
         choice: per class, its e-node.
-        cost_us: what it costs.
+        cost_us: its cost.
         families: which families made its e-nodes.
         without: those that it was to do without.
     """

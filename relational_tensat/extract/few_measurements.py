@@ -43,7 +43,7 @@ def settle(
     """Extract and measure until all that was chosen is measured; see the module.
 
     Args:
-        measuring: what measurements are made within.
+        measuring: the context for measurements.
 
     Returns:
         The problem with bounds for what was not measured, and what was extracted: its bound is one on
@@ -51,7 +51,7 @@ def settle(
     """
     while True:
         table, quick = None, None
-        # Until what a greedy method chooses is measured; where nothing is to be measured there is none.
+        # A greedy method's choice is measured until nothing new is to be measured.
         for asking, origin in ((CostSource.about, ABOUT), (CostSource.at_least, AT_LEAST)):
             is_measured = False
             while not is_measured:

@@ -65,7 +65,7 @@ class KeptChoice:
     """A choice of an e-graph, in the table ``kept_choice``.
 
     Attributes:
-        cost_us: what it cost when it was found; never more since.
+        cost_us: its cost when it was found; never more since.
         iteration: after which it was found.
     """
 

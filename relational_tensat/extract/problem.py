@@ -38,8 +38,7 @@ class ExtractionProblem:
         child_idx: the child classes of all e-nodes, one after the other, no class twice in a node.
         n_classes: classes are 0 … n_classes-1.
         root: the class to extract. Several roots are one zero-cost e-node over them.
-        original: per class, the e-node of the graph that the e-graph was grown from, or ``UNUSED``;
-            all ``UNUSED`` where there is none.
+        original: per class, the e-node of the graph that the e-graph was grown from, or ``UNUSED``.
 
     Raises:
         InputError: the arrays do not describe such an e-graph.
@@ -99,7 +98,7 @@ class Extraction:
         optimal: whether the choice was proven to be of least cost.
         method: the extractor that was asked for.
         seconds: wall time.
-        note: one line for the report: what the solver reported, what was cut or repaired.
+        note: one line for the report: the solver's remark, the cuts and repairs.
         interrupted: whether Ctrl-C ended it with the best so far; only of ``ilp``.
         reductions: e-nodes that each reduction took away, by its name; only of ``ilp``.
         size, reduced_size: counts of e-nodes, e-classes and edges, and of all components together

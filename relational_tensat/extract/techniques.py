@@ -1,7 +1,7 @@
 """Techniques of the exact extractor beside its integer program: by name, each can be switched off.
 
-Without any of them the optimum is the same; what they are worth is how long it takes to prove it.
-Each is declared beside the code that carries it out, with an instance on which it earns its place.
+Without any of them the optimum is the same; each is worth the time that it saves in the proof. Each is
+declared beside the code that carries it out, with an instance on which it earns its place.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Technique:
     """Something that the exact extractor can do without.
 
     Attributes:
-        name: what users type.
-        effect: what it does, for people.
+        name: the word that users type.
+        effect: its effect, for people.
         earns_on: where it earns its place; None only while it is tried out.
     """
 
@@ -50,7 +50,8 @@ class Technique:
 class _Declared(Mapping[str, Technique]):
     """All declared techniques by name.
 
-    Who reads them first imports the modules that declare them; who only passes them on imports none.
+    Their first reader imports the modules that declare them; a function that only passes them on imports
+    none.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ def declare(technique: Technique) -> str:
 
 @dataclass
 class Techniques:
-    """Which techniques are used, and what the reductions among them dropped.
+    """The techniques in use, and the counts that the reductions among them dropped.
 
     Attributes:
         disabled: the names of those left out.

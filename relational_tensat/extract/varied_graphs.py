@@ -22,7 +22,7 @@ from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.tables import choose, chosen_with_classes
 from relational_tensat.tensor import Graph
 
-#: What an e-node of an earlier graph costs more, in multiples of the cheapest graph.
+#: The price of an e-node of an earlier graph, in multiples of the cheapest graph.
 _DEAR = 10.0
 #: Seconds of a greedy method on a very large e-graph.
 _QUICK_S = 2.0

@@ -21,8 +21,8 @@ from relational_tensat.explore.apply.targets import (
 )
 from relational_tensat.explore.subgraph import Subgraph
 
-#: How many times the node budget that is left one batch of applications may build before what is too much
-#: is removed again: most applications share e-nodes, so the sum of their sizes says little.
+#: How many times the remaining node budget one batch of applications may build before the excess is removed
+#: again: most applications share e-nodes, so the sum of their sizes says little.
 OVERBUILD = 4
 
 #: The fewest applications of a batch that is followed by others: it is a statement or two for each step.
@@ -31,7 +31,7 @@ FEWEST = 20_000
 
 @record
 class ApplyReport:
-    """What applying did.
+    """The counts of an apply.
 
     Attributes:
         unions: pairs of classes that were asked to be one (congruence included).

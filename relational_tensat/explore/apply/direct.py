@@ -2,7 +2,7 @@
 
 The root of a target becomes one with its source: a class of its own would only be merged again, and all
 that mentions it rewritten. So a new e-node that is a root is put into its source's class at once, the
-lowest of several; the union is logged with its reason, as any other is. The e-nodes of all steps are in
+lowest of several; the union is logged with its reason, like all others. The e-nodes of all steps are in
 ``fresh`` until the last is built, so that nothing has to be undone where they are too many. Statements on
 roots are for as many sources as rules have.
 """

@@ -14,7 +14,7 @@ from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 
 @record
 class Bounds:
-    """What bounds the building of targets.
+    """Limits on the building of targets.
 
     Attributes:
         node_limit: the most e-nodes that the subgraph may have.
@@ -24,7 +24,7 @@ class Bounds:
         roots: how many columns of roots applications have: of those of one source, one is used.
         bound: how many bindings an application has before its target is built.
         operands: the most that an e-node of a target has.
-        rules: what the first comments of statements report of the rules.
+        rules: the names of the rules in the first comments of statements.
         is_whole: the caller undoes all where the limit leaves something out: so it ends there.
     """
 

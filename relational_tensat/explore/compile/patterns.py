@@ -1,9 +1,9 @@
-"""Patterns and skeletons: what the rules' sources have in common.
+"""Patterns and skeletons: the common parts of the rules' sources.
 
 A *skeleton* is the shape of a source, operators left out: ``f(g(_, _), _)``. One SQL query serves all
-patterns of a skeleton. A *pattern* says which operator (and which literal attributes) stands at each
-node of its skeleton and which of the leaves are the same variable; rules that differ only elsewhere
-share it. What a pattern compares of an e-node is one integer, its *head*.
+patterns of a skeleton. A *pattern* gives the operator (and literal attributes) at each node of its
+skeleton, and the leaves that are the same variable; rules that differ only elsewhere share it. A pattern
+compares one integer of an e-node, its *head*.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Skeleton: TypeAlias = tuple["Skeleton | None", ...]
 
 @record
 class PatternNode:
-    """What stands at one node: operator, count of children, attributes that must be equal."""
+    """One node: operator, count of children, attributes that must be equal."""
 
     op: str
     arity: int
@@ -41,7 +41,8 @@ class PatternNode:
         return all(attrs[name] == value for name, value in self.literals)
 
     def example(self) -> Symbol:
-        """Return a symbol that may stand here; its other attributes have a value that is none of theirs."""
+        """Return a symbol that may stand here; its other attributes have a value that occurs nowhere
+        else."""
         attrs = [attr.name for attr in get_operator(self.op).attrs]
         literals = dict(self.literals)
         return Symbol(

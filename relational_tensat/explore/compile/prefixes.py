@@ -23,7 +23,7 @@ Edge: TypeAlias = tuple[int, int, int]
 
 
 class Edges:
-    """Which heads stand below which in an e-graph, and which edges have changed since the last search.
+    """The heads below each head in an e-graph, and the edges that have changed since the last search.
 
     Patterns that need other edges cannot match; those without a change have no new match.
 
@@ -146,7 +146,7 @@ Equality: TypeAlias = tuple[str, str]
 
 @record
 class PrefixStep:
-    """What an e-node must be to join those before it.
+    """The conditions on an e-node that joins those before it.
 
     Attributes:
         parent, position: it is in the class of that operand of that node; the root's are -1.

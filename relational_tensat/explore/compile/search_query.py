@@ -1,9 +1,9 @@
-"""The query of a search: one branch per live skeleton; what several of them begin with is found once.
+"""The query of a search: one branch per live skeleton; their common beginnings are found once.
 
 A branch joins the e-nodes that may stand at its skeleton's nodes, in pre-order, and yields a row for each
-pattern. Which heads may stand where is known before the search, so it is part of the text: few rows enter
-the joins. Skeletons that begin with the same nodes share the join of these as a common table expression
-(TENSAT shares sub-patterns, too: its Algorithm 1).
+pattern. The heads that may stand at a place are known before the search, so they are part of the text: few
+rows enter the joins. Skeletons that begin with the same nodes share the join of these as a common table
+expression (TENSAT shares sub-patterns, too: its Algorithm 1).
 
 Other queries make applications of pairs of matches: multi-pattern rules take turns.
 """
@@ -33,7 +33,8 @@ ALSO_FROM = " /* also from */"
 def multi_text(pairs: str, on_pair: str, columns: str, order: str) -> str:
     """Return the query of multi-pattern rules' applications.
 
-    What rules applications out is read in a query of its own: a window carries all that its WHERE reads.
+    The exclusions of applications are read in a query of its own: a window carries all columns that its
+    WHERE reads.
 
     Args:
         pairs: which pairs ``p`` are asked for, as it stands after FROM.
@@ -85,8 +86,8 @@ class _Source:
     """Joined e-nodes as text: where they are from, and how their columns are called there.
 
     Attributes:
-        tables: what stands after FROM.
-        conditions: what stands after WHERE.
+        tables: the text after FROM.
+        conditions: the text after WHERE.
         stamps: columns whose greatest is the clock of the newest row.
         is_new: whether all rows are as new as is asked for.
     """

@@ -60,8 +60,8 @@ def _least_moved(
 ) -> tuple[RuleConfiguration, set[Place]] | None:
     """Give ``place`` a new size, and as few of ``equal`` with it as possible; None if it cannot be.
 
-    What must be equal to each other is mostly a handful of sizes; where many more happen to be, the
-    search ends at some point, and they all move or none.
+    Sizes that must be equal to each other are mostly a handful; if many more happen to be, the search ends
+    at some point, and they all move or none.
     """
     groups = (
         {place, *combination}
@@ -133,8 +133,8 @@ def _primes(above: int) -> Iterator[int]:
 #: Per operand, per dimension: 1, or an id that equal sizes share.
 Pattern: TypeAlias = tuple[tuple[int, ...], ...]
 
-#: So many different patterns of equal sizes are drawn, of which a few are chosen; fewer where so many
-#: operands in a row bring up no new one.
+#: So many different patterns of equal sizes are drawn, of which a few are chosen; fewer if so many operands
+#: in a row bring up no new one.
 _PATTERNS = 16
 _PATIENCE = 150
 _ATTEMPTS = 4_000

@@ -31,10 +31,10 @@ Value: TypeAlias = tuple[tuple[str, ...], ValueType]
 
 @record
 class SideGraphs:
-    """What is claimed to be equal, in several cases: configurations of a rule, or pairs of terms.
+    """Terms that are claimed to be equal, in several cases: configurations of a rule, or pairs of terms.
 
     Attributes:
-        graph: what is claimed to be equal are outputs; every configuration has inputs of its own.
+        graph: its outputs are claimed to be equal; every configuration has inputs of its own.
         pairs: per case, the names of two outputs for each tensor that is claimed to be two terms.
     """
 
@@ -143,7 +143,7 @@ class _SideBuilder(NodeBuilder):
         return [values[root] for root in instance.roots]
 
 
-#: What kept a side from meeting the other, by the stop reason of the exploration.
+#: The reason that kept a side from meeting the other, by the stop reason of the exploration.
 _WITHOUT = {
     "saturated": "the laws have nothing left to add",
     "iterations": "the iteration limit is reached",
@@ -206,7 +206,7 @@ def derive_rules(
     """Yield for each rule whether the laws prove it.
 
     Args:
-        rules: what is marked as unsound is not derived.
+        rules: those marked as unsound are not derived.
         laws: taken wherever they hold, whether or not rewriting is worth it there.
     """
     everywhere = [law.everywhere for law in laws]

@@ -1,9 +1,9 @@
 """Constants that cost the original its digits: sums and products with them are not regrouped.
 
-``(x·10^-6 + 4000) - 4000`` is all rounding: 4000 is no large number, but beside what it is added to. Where
-a model loses more than a part of the tolerance of its element type by itself, its result is one of the
-order of operations, and another order has another result. Rules that may round otherwise leave the
-constants alone that have caused it.
+``(x·10^-6 + 4000) - 4000`` is all rounding: 4000 is no large number, but beside what it is added to. If a
+model by itself loses more than a part of the tolerance of its element type, its result depends on the order
+of operations, and another order has another result. Rules that may round otherwise leave the constants
+alone that have caused it.
 
 A first-order error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapter 3) along
 what is affine in a value that is computed at run time. That value counts as being of size 1; the offsets
@@ -37,11 +37,11 @@ _FEW = 1 << 16
 
 @record
 class Affine:
-    """What is known of a value: arrays that broadcast with it.
+    """The known facts of a value: arrays that broadcast with it.
 
     Attributes:
         scale: the size of what varies with the inputs.
-        offset: what constants alone make of it.
+        offset: its part that follows from constants alone.
         error: the size of its rounding errors.
         summands, factors: the constants, by name, that are much larger than what they are added to, and
             those that change the scale much.

@@ -2,8 +2,8 @@
 
 Laws of the reals are not applied to extreme constants: ``(x + 1.5·2^23) - 1.5·2^23`` rounds x,
 ``x·300·300`` is infinite in float16, and a batch norm with the mean 10^6 loses half of its digits when it
-moves into a convolution. Rules that round are sound for moderate operands (see ``FloatFormat.moderate``);
-what is computed at run time counts as moderate, and so do weights whose data are not known. Constants that
+moves into a convolution. Rules that round are sound for moderate operands (see ``FloatFormat.moderate``).
+Values computed at run time count as moderate, and so do weights whose data are not known. Constants that
 are known are checked: each by itself, and beside what it meets (``conditions``).
 
 Some rules ask for operands that are known before inference, ``(worth (known ?x))``. A factor per column of
@@ -89,7 +89,7 @@ class Extremes:
             )
 
     def excluded_mask(self, rules: Ints, leaves: Sequence[Ints]) -> Mask | None:
-        """Return which applications are left out; None where there are none. See ``refresh``.
+        """Return which applications are left out, or None. See ``refresh``.
 
         Args:
             rules: by application, its rule's id.
@@ -108,7 +108,7 @@ class Extremes:
     def ruled_out(self, rule: str, leaves: Sequence[str], rules: Set[int]) -> tuple[str, str]:
         """Return the condition on applications that are left out, and the table that it reads.
 
-        Both are text; "" where there are none.
+        Both are text, or "".
 
         Args:
             rule: the column of the rule's id.
@@ -143,7 +143,8 @@ def rounds_otherwise(rule: Rule) -> bool:
     """Whether the two sides of a rule may round differently.
 
     Not where both apply the same operators to the same elements, once fused operators are taken apart and
-    what only moves elements is left out: ``add(matmul(a, b), v)`` and ``matmul(a, b, v)`` round alike.
+    operators that only move elements are left out: ``add(matmul(a, b), v)`` and ``matmul(a, b, v)`` round
+        alike.
     """
     return any(
         _bare(source) != _bare(target)

@@ -5,8 +5,8 @@ with valid instances are the rows of ``application``: a rule's instance, its roo
 
 Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT. It decides
 which of them the node limit leaves out. By the ages of their e-nodes, it decides which ones the cycle
-filter takes. Of a rule, the youngest class comes first: what closes a cycle is then found to be younger
-than what carries the original graph, and less has to be filtered. Multi-pattern rules take turns: of
+filter takes. Of a rule, the youngest class comes first: an e-node that closes a cycle is then found to be
+younger than those of the original graph, and less has to be filtered. Multi-pattern rules take turns: of
 each, a full e-graph then has some.
 """
 
@@ -101,7 +101,7 @@ class Matcher:
         self._write_texts([f"g{i}" for i in range(compiled.root_columns * compiled.node_columns)])
 
     def forget_edges(self) -> None:
-        """Ask for all that stands below each other when next matched: what is shown is another subgraph."""
+        """Ask for all edges again at the next match: another subgraph is shown."""
         self._edges = Edges(self.compiled)
 
     def create_tables(self) -> None:

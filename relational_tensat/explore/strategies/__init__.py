@@ -1,6 +1,6 @@
-"""Strategies of exploration: what decides which step is taken next.
+"""Strategies of exploration: they decide which step is taken next.
 
-- ``saturation``: steps of all rules until nothing is new or a limit is met; ``policy`` decides which
+- ``saturation``: steps of all rules until nothing is new or a limit is met; ``policy`` decides which rules
   take part in which step, and how many e-nodes it may add.
 - ``focus``: one subgraph of a universe after the other, each from the cheapest graph of the one before.
 - ``mcts``: tree search over subgraphs that are side by side.

@@ -1,4 +1,4 @@
-"""The decisions of saturation: rules of an iteration, what they may build, and when it ends.
+"""The decisions of saturation: rules of an iteration, the limits of their targets, and the end.
 
 Multi-pattern rules may take a part of the node limit. A variation grows a subgraph otherwise than
 saturation would, so that it holds other graphs.
@@ -39,14 +39,14 @@ def scarce_budget(original: int, limit: int) -> int:
 
 @record
 class Variation:
-    """What a node limit keeps out of a subgraph, and what it lets in.
+    """The e-nodes that a node limit keeps out of a subgraph, and those that it lets in.
 
     Attributes:
         order: a seed: applications of multi-pattern rules come in a random order; None: of each rule,
             those of the youngest classes first.
-        multi_share: of the room that is left in the subgraph, the part that multi-pattern rules may take in
-            an iteration; what then becomes of single-pattern rules is not looked at. None: as saturation
-            has it (``node_budgets``).
+        multi_share: the part of the room left in the subgraph that multi-pattern rules may take in an
+            iteration; single-pattern rules' part is not looked at. None: as saturation has it
+            (``node_budgets``).
         multi_iterations: iterations in which multi-pattern rules take part, each but the first once
             single-pattern rules have nothing left to add; None: as the options have it.
     """

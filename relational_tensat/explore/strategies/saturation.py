@@ -36,8 +36,8 @@ from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, end_exploration, write_down
 from relational_tensat.rules.model import Rule
 
-#: Exploration dies out where an iteration works on so few matches for each e-node, or on so few and fewer
-#: than one of the three before; see ``Saturation.extend``.
+#: Exploration dies out if an iteration works on so few matches for each e-node, or on so few and fewer than
+#: one of the three before; see ``Saturation.extend``.
 _FEW_MATCHES, _FEWER_MATCHES = 0.01, 0.1
 
 
@@ -52,7 +52,7 @@ def explore(
 
     Args:
         options: the limits, and how exploration proceeds until then.
-        observer: who is called between iterations, and may end them.
+        observer: called between iterations, and may end them.
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
@@ -148,7 +148,7 @@ class Saturation:
         """Continue in a subgraph of the e-graph: as if its e-nodes were the original graph's.
 
         Args:
-            enodes: what it is grown from, operands first.
+            enodes: those that it is grown from, operands first.
             node_limit: the most e-nodes that it may have.
 
         Raises:

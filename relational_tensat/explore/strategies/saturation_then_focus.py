@@ -1,10 +1,10 @@
 """Focus (``--search focus``), and saturation with focus after it for as long as that gains (``auto``).
 
-What saturation found stays: the first graph that focus grows from is the cheapest of its e-graph, and the
-last extraction chooses from all that the two have built. So the result costs no more than saturation's.
-Focus has e-nodes of its own beside saturation's. Where iterations ended saturation with hardly anything
-left to do, it first does that (``Saturation.extend``). Three cases end here: the rules have nothing
-left to add, fewer iterations than by default were asked for, or the time is over.
+The e-nodes of saturation stay: the first graph that focus grows from is the cheapest of its e-graph, and
+the last extraction chooses from the e-nodes of both. So the result costs no more than saturation's. Focus
+has e-nodes of its own beside saturation's. Where iterations ended saturation with hardly anything left to
+do, it first does that (``Saturation.extend``). Three cases end here: the rules have nothing left to add,
+fewer iterations than by default were asked for, or the time is over.
 
 Focus ends when it finds nothing more, after ``GOING_ON_S`` at the latest, mostly sooner: ``GainPatience``.
 """
@@ -30,7 +30,7 @@ DEFAULT_ITERATIONS = ExplorationOptions().iterations
 #: So many seconds focus has after saturation, or a share of the time limit, where that is more.
 GOING_ON_S, _GOING_ON_SHARE = 20.0, 1 / 3
 
-#: So long focus may search in any case, whatever it gains.
+#: Focus may search so long in any case, with or without gains.
 LEAST_S = 2.0
 
 

@@ -20,7 +20,7 @@ from relational_tensat.rules.model import Rule
 
 @record
 class SearchSettings:
-    """What a strategy may go by.
+    """The settings that a strategy goes by.
 
     Attributes:
         options: its limits.

@@ -1,9 +1,9 @@
 """Subgraphs side by side: masks over one universe.
 
 The universe is one e-graph that all subgraphs share. Every application of a rule is found and built once,
-whichever subgraph asks first (``universe``); a subgraph is the set of e-nodes that it has, a bit in each
-e-node's mask (``node_arrays``), and a rule that fires in it adds the e-nodes of the applications whose
-sources it has (``firings``), for all subgraphs at a time.
+for the first subgraph that asks (``universe``). A subgraph is the set of e-nodes that it has, a bit in each
+e-node's mask (``node_arrays``). A rule that fires in it adds the e-nodes of the applications whose sources
+it has (``firings``), for all subgraphs at a time.
 
 - ``node_arrays``: the universe's e-nodes as arrays, and those that a match is made of.
 - ``applications``: those that were found, and what each builds.

@@ -16,8 +16,8 @@ from relational_tensat.explore.subgraphs.node_arrays import Ints, NodeArrays
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What becomes of an application: it can be built; its targets are there, and equal to its sources; it
-#: would close a cycle, or is one with another.
+#: The states of an application: it can be built; its targets are there, and equal to its sources; it would
+#: close a cycle, or is one with another.
 WAITING, BUILT, REJECTED = 0, 1, 2
 
 #: How these are called in the tables.
@@ -40,7 +40,7 @@ class ApplicationRows:
 
     @property
     def values(self) -> Ints:
-        """The rows; what is written into them stays."""
+        """The rows; changes to them stay."""
         return self._rows[: self.count]
 
     def add(self, rows: NDArray[np.int32]) -> None:
@@ -134,8 +134,7 @@ class Templates:
             bindings: the canonical classes at the leaves of their sources, a row each.
 
         Returns:
-            A row each: the e-nodes by step, 0 where there is none or it does not exist, and two root
-            classes, 0 where there is none.
+            A row each: the e-nodes by step, 0 if absent, and two root classes, 0 if absent.
         """
         count, bound = bindings.shape
         values = np.zeros((count, 1 + bound + self.steps), np.int32)
@@ -164,7 +163,7 @@ class Templates:
 
 
 class Applications:
-    """A row for each application: its rule, what the rule matched, what it builds.
+    """A row for each application: its rule, its match, its targets.
 
     An application is a rule on e-nodes of given signatures (an instance) and these e-nodes. Where two
     become one, since e-nodes or classes did, the first stays.
@@ -195,7 +194,7 @@ class Applications:
 
     @property
     def instances(self) -> Ints:
-        """What they match: rules on signatures."""
+        """The instances that they match: rules on signatures."""
         return self._about.values[:, _INSTANCE]
 
     @property
@@ -222,7 +221,7 @@ class Applications:
         """Add those that are not known; return their places.
 
         Args:
-            instances, rules: what they are.
+            instances, rules: those of the rows.
             sources: a row each, without 0 but at the end.
             bindings: a row each.
         """

@@ -1,9 +1,10 @@
 """The cheapest graph of a subgraph that grows, kept by moves: a reward signal that costs what is new.
 
 A subgraph's graph begins as its parent's. Every application that comes into the subgraph is a move: its
-target in the place of its source, priced by what nothing needs any more then, less what is not there yet
-(reference counts, as in ``extract/greedy/improve``). Of an application of two sources both move together,
-which is how merged operators become cheaper than either alone. What a move changes is offered to those
+target in the place of its source. The price is the new e-nodes' cost less that of nodes that nothing needs
+any more then (reference counts, as in ``extract/greedy/improve``). Of an application of two sources both
+move together, which is how merged operators become cheaper than either alone. Changes by a move are offered
+to those
 above: a class that is not needed has an e-node as well, the cheapest at that time, and is tried again where
 that changes.
 A move that saves nothing is made where fewer need what costs something then: the last of them may do
@@ -49,7 +50,7 @@ class CheapGraph:
     Attributes:
         prices: the universe's e-nodes, for which it holds.
         members: the e-nodes that the subgraph has.
-        cost_us: what it costs.
+        cost_us: its cost.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ from relational_tensat.explore.subgraphs.universe import Universe
 #: Stands for no rule: a subgraph in which nothing fires.
 NO_RULE = 0
 
-#: So many times at the most, what fits into subgraphs is built, and then looked what else does: of what is
-#: not built, it is not known how much of it the subgraphs have.
+#: So many times at the most, applications that fit into subgraphs are built, and others are looked for: of
+#: those not built, it is not known how much of them the subgraphs have.
 _MOST_ROUNDS = 4
 
 #: So many applications at a time are tried on whether they fit into a subgraph: most end at the first few.
@@ -35,7 +35,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What fired in subgraphs.
+    """The firings in subgraphs.
 
     Attributes:
         applications: by subgraph, those that fired in it, in order.
@@ -98,8 +98,8 @@ class Subgraphs:
     def live_rules(self) -> Flags:
         """Return which rules (by id) would change which subgraphs: a row each, a column for each subgraph.
 
-        It is exact but for applications that are not built: what they build is new to the universe, but
-        of several e-nodes and unions, a subgraph may have all that is an e-node.
+        It is exact but for applications that are not built: their e-nodes would be new to the universe, but
+        if they are several e-nodes and unions, a subgraph may have all e-nodes already.
         """
         rules = self.universe.subgraph.rules
         flags = np.zeros((rules.first + len(rules.rules), self.masks.subgraphs), np.bool_)
@@ -117,7 +117,7 @@ class Subgraphs:
 
         Args:
             rules: by subgraph, the rule's id or ``NO_RULE``.
-            iteration: what is built is stored with this index.
+            iteration: new e-nodes are stored with this index.
         """
         applications, masks, sizes = self.universe.applications, self.masks, self.masks.sizes()
         came = self._firing(rules)
@@ -163,7 +163,7 @@ class Subgraphs:
     def _fitting(self, came: list[Ints], subgraphs: list[int], sizes: Ints) -> dict[int, int]:
         """Return how many of the applications that fire in subgraphs fit into them, in order.
 
-        What is not built counts with all that it may build.
+        An application that is not built counts with all that it may build.
         """
         applications, templates = self.universe.applications, self.universe.templates
         members = self.masks.membership(np.array(subgraphs, np.intp))

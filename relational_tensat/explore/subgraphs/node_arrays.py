@@ -1,4 +1,4 @@
-"""The e-nodes of a universe as arrays, by id: what many subgraphs at a time ask for.
+"""The e-nodes of a universe as arrays, by id: for questions of many subgraphs at a time.
 
 E-nodes are found by what they are, since equal ones are one.
 
@@ -32,7 +32,7 @@ class NodeArrays:
         children: by id, the child classes, canonical; 0 for none.
         exists: by id, whether it is an e-node of the universe: of equal ones, one stays.
         became: by id, the e-node that it is by now.
-        parent: by class, what it has become.
+        parent: by class, its present class.
         gone: the e-nodes that were equal to others at the last reading.
         moved: the classes that were part of others then.
     """
@@ -87,7 +87,7 @@ class NodeArrays:
         self.gone = gone.astype(np.int32)
 
     def find(self, signatures: Ints, children: Ints) -> Ints:
-        """Return the e-nodes of some signatures and child classes (canonical); 0 where there is none."""
+        """Return the e-nodes of some signatures and child classes (canonical); 0 for absent ones."""
         hashes = hashed(signatures, children)
         place = np.searchsorted(self._hashes, hashes)
         place[place == len(self._hashes)] = 0

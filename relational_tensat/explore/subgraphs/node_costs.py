@@ -38,7 +38,7 @@ class SubgraphArrays:
 
 
 class SignatureCosts:
-    """What kernels of signatures cost, and whether that is before inference.
+    """The costs of signatures' kernels, and whether they run before inference.
 
     Args:
         prices_us: returns what kernels of signatures cost, in µs.
@@ -69,14 +69,14 @@ class SignatureCosts:
 class NodeCosts:
     """The e-nodes of a universe with what they cost, as lists: it holds until the universe changes.
 
-    What depends on weights only costs nothing, nor does what unpacks such. A class is weight-only where any
-    e-node of the universe says so: subgraphs share equalities, and what one subgraph knows of its value
-    holds in all.
+    E-nodes that depend on weights only cost nothing, nor do those that unpack such. A class is weight-only
+    where any e-node of the universe says so: subgraphs share equalities, and what one subgraph knows of its
+    value holds in all.
 
     Attributes:
         arrays: the e-nodes.
         root: the class to extract.
-        owner, children, cost_us: by e-node: its class, its distinct child classes, what choosing it costs.
+        owner, children, cost_us: by e-node: its class, its distinct child classes, its cost if chosen.
         weight_only: by class, whether its value is known before inference.
         members, users: by class, its e-nodes, and those that have it as a child.
     """

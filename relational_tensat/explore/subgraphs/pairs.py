@@ -1,6 +1,6 @@
 """Pairs of matches of multi-pattern rules: those that some subgraph has both of.
 
-All pairs of a universe are far more than those of any subgraph, so that a pair is looked for only among the
+All pairs of a universe are far more than those of any subgraph. So a pair is looked for only among the
 matches that are present, and is found when subgraphs first have both.
 """
 
@@ -53,7 +53,7 @@ class PairSources:
 
 
 class SeenVersions:
-    """Which matches some subgraphs had when pairs were last looked for in them.
+    """The matches that some subgraphs had when pairs were last looked for in them.
 
     Attributes:
         versions: by pattern; each of the subgraphs has been looked at when matches had these versions or
@@ -193,7 +193,7 @@ class Pairs:
         Their order depends on their e-nodes only, not on when their matches were found.
 
         Args:
-            looked: what these subgraphs had when they were looked at last; what they have now is noted.
+            looked: the matches of these subgraphs at the last look; their present ones are noted.
         """
         present = {
             pattern: matches.present(masks, pattern, looked)
@@ -243,7 +243,7 @@ class _Group:
         """Return the two matches of each pair that is new and that some subgraph has, and whether that is
         all.
 
-        What a subgraph had when it was looked at last was found then: one of the two is new.
+        Pairs of matches that a subgraph had at its last look were found then: one of the two is new.
         """
         one, other = ((each.places, each.masks) for each in present)
         one_new, other_new = present[0].new, present[1].new

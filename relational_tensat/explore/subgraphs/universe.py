@@ -1,8 +1,8 @@
 """The universe of many subgraphs: one e-graph, and every application of a rule in it once.
 
-What several subgraphs ask for is found and built once, by the statements of a step. Equalities are the
-universe's: one that is found for a subgraph holds in all of them. No e-node is filtered: what closes a
-cycle in one subgraph need not in another, and extraction chooses no cycle.
+Applications that several subgraphs ask for are found and built once, by the statements of a step.
+Equalities are the universe's: one that is found for a subgraph holds in all of them. No e-node is filtered:
+one that closes a cycle in one subgraph need not in another, and extraction chooses no cycle.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Universe:
         subgraph: the e-graph with the rules.
         arrays: the e-nodes, as they are by now.
         applications: those that were found.
-        templates: what instances build.
+        templates: the targets of instances.
         is_full: whether its limit of e-nodes left something out.
         version: raised whenever e-nodes or classes change.
         unions, rejected: how many unions were asked for, and how many applications would have closed a
@@ -68,7 +68,7 @@ class Universe:
         self._finders = [SourceFinder(pattern) for pattern in compiled.patterns]
         self._pairs = Pairs(compiled)
         self._single_rules: dict[int, list[int]] = {}
-        #: By rule, where the root of its second source stands among the e-nodes; 0 where there is none.
+        #: By rule, the place of its second source's root among the e-nodes; 0 for rules of one source.
         self._second_root = np.zeros(compiled.first + len(compiled.rules), np.int32)
         for rule in compiled.rules:
             if rule.rule.is_multi:

@@ -181,7 +181,7 @@ class Assembly:
 
     @property
     def notes(self) -> list[str]:
-        """What the searches have noted, each once."""
+        """The notes of the searches, each once."""
         return list(dict.fromkeys(note for search in self.searches for note in search.notes))
 
     def search_each(
@@ -230,7 +230,8 @@ class Assembly:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Report to the whole once, at the end, what the block finds: that costs what it is large."""
+        """Report the block's findings to the whole once, at the end: a report costs as much as the whole is
+        large."""
         self._is_held = True
         try:
             yield

@@ -39,7 +39,7 @@ def search_ilp(
 ) -> Search:
     """Search the cheapest acyclic choice with HiGHS; Ctrl-C ends it with the best so far.
 
-    The first choice is there at once. Whatever ends the search, it is not worse than the original
+    The first choice is there at once. At any end of the search, the result is not worse than the original
     graph, than tree-greedy and than ``start``.
 
     Args:
@@ -85,9 +85,9 @@ def _search(
 ) -> None:
     """Try what else a plain method finds, and improve the best by integer programming.
 
-    What decomposes into small components is solved before greedy methods have been through a large whole.
-    Where the search began from a choice that is known, they go through components only, as long as that
-    ends with a proof.
+    A problem that decomposes into small components is solved before greedy methods have been through a
+    large whole. Where the search began from a choice that is known, they go through components only, as
+    long as that ends with a proof.
     """
     if search.problem.has_negative_costs:
         from relational_tensat.extract.exact.signed_search import search_signed  # few have them
@@ -116,7 +116,7 @@ def _search(
 def _search_within(
     search: Search, choices: Iterator[Ints], options: SolverOptions, *, offers: bool
 ) -> None:
-    """Search the components of an e-graph, or the whole; ``offers``: what else there is, before that."""
+    """Search the components of an e-graph, or the whole; ``offers``: other choices, before that."""
     reduced = linear_round(unreduced(search.problem), options.check, options.techniques)
     is_apart = search_decomposed(search, reduced, options)
     if offers and not search.closed:
@@ -196,7 +196,7 @@ def _begin(assembly: Assembly, groups: list[Group], options: SolverOptions) -> N
 
 
 def _search_copies(search: Search, count: int, options: SolverOptions) -> None:
-    """Search one of so many isomorphic components; what is counted counts for each of them."""
+    """Search one of so many isomorphic components; its counts count for each of them."""
     if search.closed:
         return
     own = Techniques(options.techniques.disabled)

@@ -166,7 +166,7 @@ class _Coloured:
 
     @property
     def signature(self) -> tuple[int, ...]:
-        """What isomorphic components share."""
+        """The key that isomorphic components share."""
         problem = self.problem
         colours = np.sort(self.nodes)
         place = np.arange(len(colours), dtype=np.uint64)

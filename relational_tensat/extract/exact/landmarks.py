@@ -1,6 +1,6 @@
 """Landmark cuts: sets of e-nodes of which every choice that contains a class takes one.
 
-Whatever a zone of classes around class m looks like, an acyclic choice that contains m must enter
+For any shape of a zone of classes around class m, an acyclic choice that contains m must enter
 it: it takes an e-node of the zone with no child inside. So over those e-nodes the sum of x is at
 least y of m. The relaxation gets by with less where many thin ways from m come together again
 further down and each is charged only for the widest. Such a zone is the sink side of a minimum cut:
@@ -11,8 +11,8 @@ e-nodes (LM-cut, from planning, follows the costliest child likewise).
 chosen. A choice of the relaxation splits a class among several e-nodes. Where all of them, each by some
 child, sooner or later need one class, that is needed as much as the class itself; but the rows ask it only
 for the widest of the ways. Down from class m, count along each e-node's best child how much of m comes to
-class d; where that is more than is chosen of d, a zone that follows these children is a landmark cut that
-the point violates, unless something else can enter it.
+class d. If that is more than is chosen of d, a zone that follows these children is a landmark cut that the
+point violates, unless something else can enter it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Scarcity:
                     self._users.setdefault(child, []).append(node)
 
     def wants(self, least: float, check: Check) -> Iterator[Want]:
-        """Yield, for each scarce class, who wants most of it beyond what is chosen.
+        """Yield, for each scarce class, the class that wants most of it beyond the chosen part.
 
         Args:
             least: by how much it must be more.
@@ -291,7 +291,7 @@ class _Point:
         self.support = [[node for node in part if self.amount[node] > _TINY] for part in nodes]
         inner = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
         leaves = [node for node in np.flatnonzero(x > _TINY).tolist() if not children[node]]
-        # What has children first, as reduceat requires.
+        # E-nodes with children come first, as reduceat requires.
         self._inner = inner
         support_nodes = np.array([*inner, *leaves], dtype=np.int64)
         self._x, self._owner = x[support_nodes], problem.node_class[support_nodes]
@@ -303,7 +303,7 @@ class _Point:
         """Return, per chosen e-node with children, the child that least can flow through to.
 
         Args:
-            target: a class that nothing flows through: what depends on it is hard to derive.
+            target: a class that nothing flows through: classes that depend on it are hard to derive.
         """
         passable = self._passable(target).tolist()
         return {
@@ -354,7 +354,7 @@ class _Network:
                         stack.append(child)
 
     def augment(self, demand: float) -> set[int] | None:
-        """Send more flow along one shortest path; where there is none, return what was reached.
+        """Send more flow along one shortest path; without one, return the reached classes.
 
         The search goes from the target backwards. A path is a list of (e-node, direction).
         """

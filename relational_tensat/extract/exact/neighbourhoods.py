@@ -1,17 +1,17 @@
 """Local search with exact neighbourhoods: most of a choice is fixed, the rest is solved with proof.
 
-Where the relaxation takes all of its time, what it is rounded to is often not the best there is, and
-branching over the whole finds nothing in what is left. A neighbourhood is some classes; there every
-e-node may be chosen, elsewhere only the one that the best choice has (or, of a class that it does not
-need, that of tree-greedy). It is an e-graph itself, mostly a tenth of the whole once it is reduced, and
-proven optimal or improved in a second. Whatever is found there is a choice of the whole; no bound follows
-from it. (Large neighbourhood search: Shaw, *Using Constraint Programming and Local Search Methods to
-Solve Vehicle Routing Problems*, CP 1998.)
+If the relaxation takes all of its time, its rounded choice is often not the best one, and branching over
+the whole finds nothing in the time left. A neighbourhood is some classes; there every e-node may be chosen,
+elsewhere only the one that the best choice has (or, of a class that it does not need, that of tree-greedy).
+It is an e-graph itself, mostly a tenth of the whole once it is reduced, and proven optimal or improved in a
+second. A choice found there is a choice of the whole; no bound follows from it. (Large neighbourhood
+search: Shaw, *Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems*, CP
+1998.)
 
 The relaxation guides it: a class is in doubt as far as the relaxation takes other e-nodes than the best
 choice. Neighbourhoods are in turn the classes near each other, along the operands either way, around one
-that is drawn by doubt; and the classes in most doubt, wherever they are. (Danna, Rothberg, Le Pape,
-*Exploring relaxation induced neighborhoods to improve MIP solutions*, 2005.)
+that is drawn by doubt; and the classes in most doubt, at any place. (Danna, Rothberg, Le Pape, *Exploring
+relaxation induced neighborhoods to improve MIP solutions*, 2005.)
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def search_neighbourhoods(
 
 
 class _Neighbourhoods:
-    """Neighbourhoods of a search's best choice, whatever that is by then."""
+    """Neighbourhoods of a search's best choice so far."""
 
     def __init__(self, search: Search, seed: int, taken: Floats | None) -> None:
         self._search, self._problem = search, search.problem

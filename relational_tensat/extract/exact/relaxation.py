@@ -7,12 +7,12 @@ weight 0, each to its costliest child. Every acyclic choice takes an e-node that
 one of a class in the zone, with no child in the zone. The least weight among those is added to the
 bound and taken off each of them, and so on until ``h`` of the root is 0.
 
-What is added up is a bound: of the weight of any choice, every landmark used up its own part.
+The sum is a bound: of the weight of any choice, every landmark used up its own part.
 
-Where the root has one e-node, every choice derives all of its children, so each may stand in for
-the root. Where they depend on one another, the zone around the last of them is so wide that little
-is found in it of what the others are made of; one after the other, more is. Which order gives the
-highest bound is not known beforehand, and landmarks of all orders serve as rows.
+Where the root has one e-node, every choice derives all of its children, so each may stand in for the root.
+If they depend on one another, the zone around the last of them is so wide that it holds few landmarks of
+the e-nodes that make the others; one after the other, more are found. No rule says which order gives the
+highest bound, and landmarks of all orders serve as rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ascent:
         bound: no acyclic choice weighs less.
         landmarks: sets of e-nodes of which every choice takes one.
         excess: per e-node, by how much more than the bound a choice with it weighs at least.
-        rest: per e-node, what the landmarks have left of its weight.
+        rest: per e-node, the weight that the landmarks have left.
     """
 
     bound: float
@@ -311,7 +311,7 @@ class _Cutting:
 
 
 class _Tightening:
-    """What makes a relaxation of one e-graph better, as far as the techniques are used."""
+    """The ways to better a relaxation of one e-graph, as far as the techniques are used."""
 
     def __init__(self, problem: ExtractionProblem, options: SolverOptions) -> None:
         self._problem, self._options = problem, options

@@ -133,7 +133,7 @@ class DagDeriver:
     def derivation_costs(self, weights: Floats) -> Floats:
         """Return, per class, the weight of one acyclic derivation.
 
-        It is infinite where there is none, and where the sets have outgrown their limit.
+        It is infinite for underivable classes, and where the sets have outgrown their limit.
 
         Args:
             weights: per e-node, not negative.
@@ -155,7 +155,7 @@ class DagDeriver:
         queue = [(weight[node], node) for node, count in enumerate(missing_count) if count == 0]
         heapq.heapify(queue)
         turn = 0
-        # The loop is that of tree-greedy; what a class costs, and when an e-node is worth its cost, is not.
+        # The loop is that of tree-greedy; the cost of a class, and the test of an e-node, are not.
         while queue:
             turn += 1
             if turn % ASKED_EVERY == 0:

@@ -1,10 +1,9 @@
 """Top-down greedy that lets several classes pay together for what serves them all.
 
-Bottom-up greedy never merges: computing two products as one and splitting is costlier than either
-product alone, and only pays if *both* classes choose it. Seen from above this is a set cover. A
-*giver* is a class that others have for free (their free e-nodes need it, as the splits of a merged
-product do); the one with the lowest price per wanted class that it serves is bought, and what it
-needs is wanted next.
+Bottom-up greedy never merges: computing two products as one and splitting is costlier than either product
+alone, and only pays if *both* classes choose it. Seen from above this is a set cover. A *giver* is a class
+that others have for free (their free e-nodes need it, as the splits of a merged product do). The one with
+the lowest price per wanted class that it serves is bought, and its needs are wanted next.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ class CoverGreedy:
         """Return a choice, pruned to what the root needs.
 
         Args:
-            factors: per class, what its price is multiplied by when prices are compared; random
-                factors near 1 give other choices.
+            factors: per class, a factor of its price in comparisons; random factors near 1 give other
+                choices.
         """
         problem = self._problem
         factor = np.ones(problem.n_classes) if factors is None else factors
@@ -91,7 +90,7 @@ class CoverGreedy:
             for klass in taken:
                 self._take(state, klass)
             self._lower_prices(state, taken)
-        # What was taken may depend on itself: derive from the leaves, preferring what was taken.
+        # Taken e-nodes may depend on themselves: derive from the leaves, preferring those taken.
         return self._deriver.derive(np.where(state.is_taken, 0.0, problem.cost_us))
 
     def _next(self, state: _State, factor: Floats) -> int:
@@ -109,7 +108,7 @@ class CoverGreedy:
         return int(np.argmin(ratio))
 
     def _take(self, state: _State, klass: int) -> None:
-        """Buy a class by its cheapest e-node; what that needs becomes open."""
+        """Buy a class by its cheapest e-node; the classes that it needs become open."""
         node = min(self._members[klass], key=state.total.__getitem__)
         state.is_taken[node] = True
         state.is_paid[klass] = True
@@ -150,7 +149,7 @@ class CoverGreedy:
 
 
 class _State:
-    """What has been bought so far, and the classes still to derive.
+    """The classes bought so far, and those still to derive.
 
     Attributes:
         price, total: tree prices of classes and of e-nodes, in µs.

@@ -105,7 +105,7 @@ def named_choices(
     for name, choice in _constructed(problem, by_tree_cost[0], _check(exhausted)):
         cheapest.offer(name, choice)
         yield name, choice
-    # What was too large for a method that costs more than linear time is still improved in place.
+    # A problem too large for a method of more than linear time is still improved in place.
     improver = Improver(problem, *by_tree_cost, exhausted)
     for variant in (IMPROVED, SPREAD):
         if exhausted is not None and exhausted():

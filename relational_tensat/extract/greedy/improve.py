@@ -1,9 +1,9 @@
-"""Improving a choice in place: what a class is really worth, given all that is chosen elsewhere.
+"""Improving a choice in place: the true worth of a class, given all choices elsewhere.
 
-Bottom-up greedy decides for a class without knowing what else will be there. Given a whole choice,
-the price of another e-node is known: what it needs that is not there yet, less what nothing needs
-any more without the old one. This is how circuits are mapped to few gates ("exact local area",
-begun from "area flow": Mishchenko, Chatterjee and Brayton, *Improvements to Technology Mapping for
+Bottom-up greedy decides for a class without knowing what else will be there. Given a whole choice, the
+price of another e-node is known: the cost of its needs that are not there yet, less that of classes that
+nothing needs any more without the old one. This is how circuits are mapped to few gates ("exact local
+area", begun from "area flow": Mishchenko, Chatterjee and Brayton, *Improvements to Technology Mapping for
 LUT-Based FPGAs*, IEEE TCAD 26(2), 2007). Memory is linear in the e-graph.
 
 A choice stays acyclic because every class stands behind the children of its e-node in an order of
@@ -86,7 +86,7 @@ class Improver:
         return current
 
     def spread(self, choice: Ints) -> Ints:
-        """Return another choice, by *flow*: what is shared in this choice is paid for in shares.
+        """Return another choice, by *flow*: users share the cost of shared classes in this choice.
 
         The flow of a class is the cost of its e-node and the flows of that one's children, over
         the number of its users in the given choice.
@@ -117,8 +117,8 @@ class Improver:
     def _order(self, choice: Ints) -> tuple[list[int], list[int]]:
         """Return all derivable classes, children first, and an e-node for each.
 
-        Classes that the choice does not need have their e-node of tree-greedy: those depend on each
-        other without a cycle, and on what is needed, which depends on nothing else.
+        Classes that the choice does not need have their e-node of tree-greedy: those depend on each other
+        without a cycle, and on needed classes, which depend on nothing else.
         """
         complete: list[int] = np.where(choice == UNUSED, self._by_tree_cost, choice).tolist()
         children = self._children

@@ -1,10 +1,10 @@
 """Algorithm 2 of the paper of tree search (Hartmann et al., 2024): greedy with a memory of sharing.
 
-As its code has it (``new_greedy`` of the paper's repository): egg's extractor, which visits class
-after class until no class gets cheaper, with another cost of an e-node. Every class remembers a
-*history*, the classes that its best e-node is built from and what each was charged. Of an e-node's
-children, the first is charged in full; a later one is free if it is in the history already, else it
-is charged its cost less the costliest thing that its own history shares with it. So a part that is
+As its code has it (``new_greedy`` of the paper's repository): egg's extractor, which visits class after
+class until no class gets cheaper, with another cost of an e-node. Every class remembers a *history*, the
+classes that its best e-node is built from and what each was charged. Of an e-node's children, the first is
+charged in full; a later one is free if it is in the history already, else it is charged its cost less the
+costliest class that its own history shares with it. So a part that is
 shared costs too much where it is no chain: the paper's Figure 9 is a graph that costs 7 and is taken to
 cost 8. The state depends on the order of the visits and need not converge to anything: that is the
 algorithm, not this file.
@@ -26,13 +26,13 @@ History = dict[int, float]
 
 @dataclass(frozen=True, eq=False)
 class OcfResult:
-    """What the algorithm came to.
+    """The outcome of the algorithm.
 
     Attributes:
         choice: per class, the chosen e-node, or ``UNUSED``. Not checked: it may be cyclic.
         passes: how often all classes were visited.
         finished: whether it ended by itself, and was not stopped.
-        predicted_us: what it takes the choice to cost.
+        predicted_us: the cost of the choice in the algorithm's belief.
     """
 
     choice: Ints
@@ -46,7 +46,7 @@ def greedy_by_history(problem: ExtractionProblem, should_stop: Callable[[], bool
 
     Args:
         problem: the e-graph; its classes are visited by number, children in order of their number.
-        should_stop: asked now and then; what was chosen until then is returned.
+        should_stop: asked now and then; the choice so far is returned.
 
     Raises:
         NoSolutionError: there is no choice for the root (by then).

@@ -8,8 +8,8 @@ extracted. Fields that the format does not have, as benchmarks add them, are ign
 be compressed by gzip. Of several roots, those that no e-node is in are ignored and noted, too: their
 classes were merged with others after the roots were written down, as in extraction-gym's lean-egg files.
 
-Files of a million e-nodes are read column by column: whether a column is right is asked once, and
-only if it is not, the place is searched for.
+Files of a million e-nodes are read column by column: one question says whether a column is right, and only
+if it is not, the place is searched for.
 
 Parsing a large e-graph file: quick, small in memory, and no key given twice goes unseen.
 """
@@ -104,13 +104,13 @@ class SerializedEGraph:
     """An e-graph of a file, by index and by the names that it has there.
 
     Attributes:
-        problem: what to extract; its unit of cost is the file's. Of several roots, the root is one
-            free e-node above them, the last e-node and class.
+        problem: the problem to extract from; its unit of cost is the file's. Of several roots, the root is
+            one free e-node above them, the last e-node and class.
         nodes: names of the e-nodes, without that of the root; subsumed ones are left out.
         classes: names of the e-classes, without that of the root.
         ops: per e-node, its operator.
         roots: the classes to extract.
-        note: one line for the report, what of the file was ignored; empty where nothing was.
+        note: one line for the report, the ignored part of the file, or "".
     """
 
     problem: ExtractionProblem

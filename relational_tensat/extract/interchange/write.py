@@ -24,8 +24,8 @@ class TableSource(Protocol):
 def egraph_json(database: TableSource) -> dict[str, Any]:
     """Return the e-graph of a database in which an extraction was made.
 
-    It has the e-nodes that extraction chooses from, at the costs that it charges (µs; what depends
-    on weights only is free), so that another extractor finds the same optimum.
+    It has the e-nodes that extraction chooses from, at the costs that it charges (µs; e-nodes that depend
+    on weights only are free), so that another extractor finds the same optimum.
 
     Raises:
         InputError: nothing was extracted yet: there are no costs.

@@ -1,15 +1,16 @@
 """Focus: grow a subgraph, keep the e-nodes of its cheapest graph, grow these again.
 
-What is cheap is found in small subgraphs one after the other, where one large e-graph would be full of what
-is not. All subgraphs are parts of one universe: what any of them built and united stays.
+Cheap graphs are found in small subgraphs one after the other, where one large e-graph would be full of
+costly ones. All subgraphs are parts of one universe: the e-nodes and unions of any of them stay.
 
-At each width, first a subgraph is grown from the original graph, as saturation would at that node limit,
-then others from what was chosen, until nothing gets cheaper. That is a local optimum, which depends on what
-the node limit let in. So the search starts again, from the original graph, from that beside the cheapest so
-far, or from the cheapest with more iterations of multi-pattern rules, with applications of these in another
-order and another share of the room. After each time, it extracts from all subgraphs together, which have
-graphs that none of them has, and continues from there; until so many restarts in a row found nothing
-cheaper. Then wider. So the result costs no more than saturation's at any of the widths that were reached.
+At each width, first a subgraph is grown from the original graph, as saturation would at that node limit.
+Then others are grown from the cheapest graph, until nothing gets cheaper. That is a local optimum, which
+depends on what the node limit let in. So the search starts again, from the original graph, from that beside
+the cheapest so far, or from the cheapest with more iterations of multi-pattern rules, with applications of
+these in another order and another share of the room. After each time, it extracts from all subgraphs
+together, which have graphs that none of them has, and continues from there; until so many restarts in a row
+found nothing cheaper. Then wider. So the result costs no more than saturation's at any of the widths that
+were reached.
 
 With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing. Extraction
 takes its e-nodes with all others. Then restarts begin again, from the graph of its cheapest subgraph
@@ -35,13 +36,13 @@ from relational_tensat.explore.strategies.focus.subgraphs import (
 )
 from relational_tensat.explore.strategies.policy import PLAIN, Variation
 
-#: What restarts are grown from; the next once one found nothing cheaper.
+#: The origins of restarts; the next once one found nothing cheaper.
 _RESTARTS = ("original", "original", "beside", "chosen")
 
 #: Parts of the room in a subgraph that multi-pattern rules may take, in turn.
 _SHARES = (0.25, 0.5, 0.35, 0.75)
 
-#: What is to be grown next, and what came of it; in the end, what it was grown for.
+#: A plan yields the next growth and is sent its report; a growing one returns the last report.
 _Plan: TypeAlias = Generator[Growth, SubgraphReport, None]
 _Growing: TypeAlias = Generator[Growth, SubgraphReport, SubgraphReport]
 
@@ -50,7 +51,7 @@ _NOT_GROWN = ("saturation", *TREE_KINDS)
 
 
 class Focus:
-    """The plan of a search: what is grown next, by what has come of the subgraphs so far."""
+    """The plan of a search: the next growth, by the outcome of the subgraphs so far."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Focus:
         """Begin.
 
         Args:
-            first: what the first subgraph is grown from, instead of the original graph.
+            first: the origin of the first subgraph, instead of the original graph.
         """
         self._subgraphs = subgraphs
         self._options = options
@@ -81,7 +82,7 @@ class Focus:
         """Return what is grown next, where nothing else may be; None where nothing is left.
 
         Args:
-            answer: what came of the last; None at first.
+            answer: the outcome of the last; None at first.
         """
         try:
             return next(self._plan) if answer is None else self._plan.send(answer)
@@ -108,7 +109,7 @@ class Focus:
         yield Growth("tree", width, self._original_us)
         found = self._subgraphs.reports[n_before:]
         yield from self._extract_all(width)
-        # What the subgraphs from there find is compared among themselves: what is costly now may lead on.
+        # Graphs found by the subgraphs from there are compared among themselves: a costly one may lead on.
         self._subgraphs.begin_again()
         self._best = origin = min(found, key=lambda subgraph: subgraph.best_us)
         self._rounds = self._more_rounds = None
@@ -147,7 +148,7 @@ class Focus:
     def _follow(self, subgraph: SubgraphReport, variation: Variation = PLAIN) -> _Plan:
         """Grow subgraphs from a first one, each from what was chosen in the last, until one gains nothing.
 
-        What a closed subgraph has, others have not more of. Nor is one grown from a graph that costs what
+        A closed subgraph has all that others could add. Nor is one grown from a graph that costs what
         the seed of another of this width did: from there on, restarts mostly find what was found before.
         """
         while _is_less(subgraph.best_us, subgraph.seed_us) and not self._subgraphs.is_closed:

@@ -1,9 +1,9 @@
-"""The subgraphs of a search: what each is grown from, and what is written down of it.
+"""The subgraphs of a search: the origin of each, and its records.
 
 A tree search is a part of focus: it finds what is missed where multi-pattern rules fire only once. It
 begins with the original graph, in the universe of the subgraphs that focus has grown, and leaves two
-subgraphs there: the cheapest of any rollout, and that of its decisions. What its rollouts built stays for
-extraction.
+subgraphs there: the cheapest of any rollout, and that of its decisions. E-nodes that its rollouts built
+stay for extraction.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ class SearchOver(Exception):  # noqa: N818  # a control signal, not an error
 
 @record
 class Growth:
-    """What is grown next, from what, and how.
+    """The next growth: its origin and its limits.
 
     Attributes:
         kind: original (from the original graph), chosen (a cheapest graph), or beside (both); saturation:
-            what was there before; universe: all subgraphs are extracted from together; tree: a tree search.
+            the e-graph from before; universe: all subgraphs are extracted from together; tree: a tree
+            search.
         node_limit: the most e-nodes that a subgraph may have.
         seed_us: cost of the cheapest graph that it is grown from.
         start: the subgraph whose cheapest graph it is grown from; None for the original graph.

@@ -3,7 +3,7 @@
 A node of the tree is a subgraph; an edge is a rule, applied once to all its matches.
 
 - ``tree``: selection, expansion, update.
-- ``rollouts``: random rules, in subgraphs side by side. ``rewards``: what each subgraph's cheapest graph
-costs.
+- ``rollouts``: random rules, in subgraphs side by side. ``rewards``: the cost of each subgraph's cheapest
+graph.
 - ``decisions``: the outer loop. ``search_state``: where it is, and the tables of it.
 """

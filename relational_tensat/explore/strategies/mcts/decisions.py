@@ -1,10 +1,10 @@
 """Decisions: which rule to apply next is decided by the rollouts of a tree, then it is applied, and so on.
 
-All subgraphs are parts of one universe (``explore.subgraphs``): what a rollout finds and builds stays there
-for all others, and the last extraction chooses from all of it.
+All subgraphs are parts of one universe (``explore.subgraphs``): e-nodes that a rollout finds and builds
+stay there for all others, and the last extraction chooses from all of them.
 
-A decision is one transaction: what a process that was killed leaves is the universe before it. A time limit
-or Ctrl-C ends a tree between two steps of its rollouts, and what these have found is kept.
+A decision is one transaction: a killed process leaves the universe before it. A time limit or Ctrl-C ends a
+tree between two steps of its rollouts, and what these have found is kept.
 
 A run by tree search alone begins in the universe of all that is there.
 """
@@ -56,7 +56,7 @@ from relational_tensat.rules.model import Rule
 
 @record
 class TreePlace:
-    """What there is of a search before its tree search.
+    """The state of a search before its tree search.
 
     Attributes:
         iteration: the last one.
@@ -90,9 +90,9 @@ class TreeSearch:
         """Begin with the original graph, in the caller's transaction.
 
         Args:
-            search: what to go by; an iteration is a decision.
+            search: its options; an iteration is a decision.
             journal: has the iterations of the search before.
-            prices: what kernels cost, by the chooser.
+            prices: the costs of kernels, by the chooser.
         """
         chooser, tree_options = search.chooser, search.tree
         self._universe = universe
@@ -297,7 +297,8 @@ class TreeSearch:
         return tuple(report for report, _ in found)
 
     def _note_undecided(self, report: IterationReport) -> None:
-        """Let rollouts that came to no decision be an iteration: what follows has iterations of its own."""
+        """Let rollouts that came to no decision be an iteration: later rollouts have iterations of their
+        own."""
         self._journal.note_iteration(report)
         self._extra = 1
         if self._observer.progress is not None:
@@ -354,7 +355,7 @@ def explore_tree(
     """Grow the subgraphs of a tree search, decision by decision, until one of its limits is reached.
 
     Args:
-        egraph: subgraphs begin with its original graph; what explorations before have built is there.
+        egraph: subgraphs begin with its original graph; e-nodes that earlier explorations built are there.
         search: each subgraph has at most ``first_subgraph_nodes()`` e-nodes, all together
             ``universe_limit``; the chooser prices e-nodes, and extracts from the subgraphs that are kept in
             the end; an iteration is a decision.

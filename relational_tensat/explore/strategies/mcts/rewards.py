@@ -1,4 +1,4 @@
-"""Rewards: what the cheapest graph of each subgraph of a rollout costs."""
+"""Rewards: the cost of the cheapest graph of each subgraph of a rollout."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Rewards:
         """Begin with nothing.
 
         Args:
-            extractor: what a subgraph costs: as ``TreeOptions.extractor``.
-            signatures: what kernels cost, by the chooser.
+            extractor: the cost of a subgraph, as ``TreeOptions.extractor``.
+            signatures: the costs of kernels, by the chooser.
             should_stop: asked where subgraphs are extracted from.
         """
         self._should_stop = should_stop
@@ -39,7 +39,7 @@ class Rewards:
         self._chooser = chooser
         self._extractor = extractor
         self.signatures = signatures
-        #: What subgraphs cost by what they have; equalities that are found later make none costlier.
+        #: The costs of subgraphs by their content; equalities that are found later make none costlier.
         self._known_us: dict[str, float] = {}
         self._version = -1
         self._node_costs: NodeCosts
@@ -85,7 +85,7 @@ class Rewards:
     def evaluate(self, rollouts: Sequence[Rollout]) -> None:
         """Set what the subgraphs of each rollout cost, and the graphs of these and of the new nodes.
 
-        What rollouts have in common from the beginning is evaluated once. Extraction from subgraphs ends
+        The common beginning of rollouts is evaluated once. Extraction from subgraphs ends
         where it is to stop: then some have no graph.
         """
         fired = [places for rollout in rollouts for _, places in rollout.steps]

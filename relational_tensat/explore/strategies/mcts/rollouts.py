@@ -32,8 +32,8 @@ class Simulator:
 
     Attributes:
         node_limit: the most e-nodes of a subgraph.
-        rewards: what subgraphs cost.
-        state: the real subgraph, the cheapest graph so far, what rules have saved.
+        rewards: the costs of subgraphs.
+        state: the real subgraph, the cheapest graph so far, the savings of rules.
         should_stop: asked before each step; if it says so, subgraphs stay as they are.
         looked: when the root was looked at, before its tree was grown: since then, all subgraphs of the
             tree that can be expanded have been.
@@ -110,7 +110,7 @@ class Simulator:
 
         Args:
             times: how many rollouts each node has.
-            iteration: what is built is stored with this index.
+            iteration: new e-nodes are stored with this index.
         """
         rollouts = [Rollout(node, []) for node in nodes for _ in range(times)]
         became = self.universe.arrays.became

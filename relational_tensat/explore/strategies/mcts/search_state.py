@@ -142,7 +142,7 @@ class Best:
     """The cheapest subgraph of any rollout.
 
     Attributes:
-        cost_us: what it costs.
+        cost_us: its cost.
         history: how it came about; None: it is the original graph.
         graph: its cheapest graph.
     """

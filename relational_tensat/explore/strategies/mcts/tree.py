@@ -41,7 +41,7 @@ class TreeNode:
         live: the rules that change it.
         is_whole: whether no limit left something out; nothing can be added to other subgraphs.
         is_saturated: whether its rule changed nothing.
-        reward_ms: what its rule saved.
+        reward_ms: its rule's saving.
         value_ms, visits: sums over the rollouts through it.
         under_way: rollouts through it that have not ended.
         children: by rule; those under way included.
@@ -76,7 +76,7 @@ class TreeNode:
 
     @property
     def cost_us(self) -> float:
-        """What its cheapest graph costs."""
+        """The cost of its cheapest graph."""
         return math.inf if self.graph is None else self.graph.cost_us
 
     @property
@@ -111,7 +111,7 @@ class Rollout:
     Attributes:
         steps: the rule of each step and the applications that fired; first the node's own.
         e_nodes: of the subgraph in the end.
-        costs_us: what its subgraphs cost after each step, first before its node's own.
+        costs_us: the costs of its subgraphs after each step, first before its node's own.
         graph: the last subgraph's; None: it is not evaluated.
     """
 
@@ -140,7 +140,7 @@ class Tree:
         """Go down to a node that can be expanded, and begin a child by a rule at random.
 
         Returns:
-            The child, whose subgraph is to be grown; None where there is none before those under way end.
+            The child, whose subgraph is to be grown; None if that has to wait for those under way.
         """
         node = self.root
         while True:

@@ -72,8 +72,8 @@ def reduction(
     """Declare a function as a reduction; its docstring proves that an optimum is kept.
 
     Args:
-        name: what users type to do without it.
-        drops: what it drops, for people.
+        name: the word that users type to do without it.
+        drops: the kind of things that it drops, for people.
         stage, order: see :class:`Reduction`.
         earns_on: see :class:`Technique`.
 

@@ -1,9 +1,9 @@
 """Classes that every derivation of a class contains, or every path from the root to it.
 
-The *required classes* of class m are m itself and, of its e-nodes, what all of them need: the
-intersection over the e-nodes of the union of their children's required classes, as the greatest
-fixpoint. The *dominators* of m, the mirror image, are the classes that every path of needs from the
-root to m goes through. Sets are Python integers, one bit per class.
+The *required classes* of class m are m itself and the classes that all of its e-nodes need: the
+intersection over the e-nodes of the union of their children's required classes, as the greatest fixpoint.
+The *dominators* of m, the mirror image, are the classes that every path of needs from the root to m goes
+through. Sets are Python integers, one bit per class.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Sets = Sequence[int | None]
 
 
 def required_classes(problem: ExtractionProblem, check: Check = unlimited) -> list[int]:
-    """Return, per class, what every acyclic derivation of it contains, itself included.
+    """Return, per class, the classes that every acyclic derivation of it contains, itself included.
 
     The e-graph must have no underivable e-nodes (a class without derivation would stay unset).
     """
@@ -86,7 +86,7 @@ def _greatest_fixpoint(
         order: the classes, in an order in which few of them have to be looked at twice. Of those to look
             at, the first in it is next: in the order of discovery, each is looked at tens of times.
         dependents: per class, those whose set depends on its own.
-        common: what a class's set is but for itself; None for the set of all classes.
+        common: a class's set but for itself; None for the set of all classes.
         check: asked for every class looked at.
     """
     sets: list[int | None] = [None] * len(dependents)

@@ -153,7 +153,7 @@ def steps(reduced: Reduced, check: Check, techniques: Techniques) -> Steps:
             own = check.share(_SHARE_OF_ONE) if isinstance(check, Budget) else check
             with suppress(BudgetSpentError):
                 reduced = _apply(member.name, reduced, own, techniques)
-            # What is left over by the costly reductions must be derivable and reachable again.
+            # Classes left over by the costly reductions must be derivable and reachable again.
             reduced = _apply("underivable", reduced, check, techniques)
             yield reduced
         if not shrunk(before, reduced):

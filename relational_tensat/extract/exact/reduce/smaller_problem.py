@@ -51,7 +51,7 @@ class Reduced:
         node_origin: per e-node, one of the source; or the number of source e-nodes plus the place
             of its chain in ``chains``; or ``UNUSED`` for the free e-node of a root put above all.
         class_origin: per class, the class of the source, or ``UNUSED`` for such a root.
-        fixed: per class of the source, what to take (as in ``node_origin``; free of cost) if the
+        fixed: per class of the source, the e-node to take (as in ``node_origin``; free of cost) if the
             class is needed but is no longer in ``problem``.
         chains: e-nodes of the source that one e-node stands for together, the topmost first.
     """

@@ -6,7 +6,7 @@ variables ``t`` per class, real or integer, are the columns after those.
 
 A topological variable is a number per class, larger than those of all that its e-node needs. The papers
 give every class one. Only classes of one strongly connected component can be in a cycle, so those outside
-need none; and within, a component of ``s`` classes needs only ``s`` numbers, which makes the rows as much
+need no number. Within, a component of ``s`` classes needs only ``s`` numbers, which makes the rows as much
 stronger as it is smaller than the e-graph.
 """
 

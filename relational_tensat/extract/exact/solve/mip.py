@@ -80,7 +80,7 @@ def _take(
     choice = model.chosen(result.values)
     cycles = cyclic_sets(search.problem, choice)
     if cycles:
-        # What costs nothing any more is what HiGHS has chosen: derive as much of that as stands.
+        # E-nodes that HiGHS has chosen cost nothing any more: derive as many of them as possible.
         amounts = np.clip(result.values[: search.problem.n_nodes], 0.0, 1.0)
         search.raise_bound(bound_us)
         search.offer(deriver.derive(search.problem.cost_us * (1 - amounts)))

@@ -1,9 +1,9 @@
 """The state of a search: the best choice, the best bound, and the listeners that hear of them.
 
-``SolverOptions`` say how long it may take. ``cost_unit_us`` finds the unit that all costs are multiples
-of, where there is one. Counts of gates, areas and latencies are whole numbers: a cheaper choice is
-cheaper by a unit. So a bound above all but the best multiple proves the best. An e-node beyond the last
-multiple below it is in no cheaper choice. Measured times have no such unit.
+``SolverOptions`` say how long it may take. ``cost_unit_us`` finds the unit that all costs are multiples of,
+where there is one. Counts of gates, areas and latencies are whole numbers: a cheaper choice is cheaper by a
+unit. So a bound above all but the best multiple proves the best. An e-node beyond the last multiple below
+it is in no cheaper choice. Measured times have no such unit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Progress = Callable[[float, float], None]
 
 @dataclass
 class WorkLimit:
-    """What HiGHS has done in all runs that share it: exact counts, equal for equal inputs.
+    """The work of HiGHS in all runs that share it: exact counts, equal for equal inputs.
 
     Attributes:
         simplex_iterations: of all linear programs, those within integer programs included.
@@ -110,7 +110,7 @@ def next_multiple(bound_us: float, unit_us: float, cost_us: float) -> float:
 
     Args:
         bound_us: a bound.
-        unit_us: what all costs are multiples of, or 0.
+        unit_us: a number that divides all costs, or 0.
         cost_us: the best known: whether the unit is large enough to be told apart from it.
     """
     if not is_counted(unit_us, cost_us):
@@ -140,10 +140,10 @@ class Search:
         problem: the e-graph.
         best: the cheapest choice found; acyclic.
         progress: called with (cost, bound) in µs when one of them improves.
-        bound_us: proven lower bound; by default, what no choice is below.
+        bound_us: proven lower bound; by default, one below all choices.
         notes: what happened, for the report.
-        baseline_us: what a plain method found: an answer that costs more is a bug.
-        unit_us: what all costs are multiples of; 0 where that is not known, or not used.
+        baseline_us: a plain method's cost: an answer that costs more is a bug.
+        unit_us: a number that divides all costs; 0 if unknown, or not used.
     """
 
     problem: ExtractionProblem
@@ -182,7 +182,7 @@ class Search:
 
     @property
     def cheaper_below_us(self) -> float:
-        """What every cheaper choice costs less than."""
+        """The cost that every cheaper choice stays below."""
         return cheaper_below(self.cost_us, self.unit_us)
 
     def _report(self) -> None:

@@ -80,7 +80,7 @@ _MINIMIZE = int(highspy.ObjSense.kMinimize)
 
 @dataclass(frozen=True, eq=False)
 class MipResult:
-    """What HiGHS found.
+    """The answer of HiGHS.
 
     Attributes:
         status: its model status, in words.
@@ -211,7 +211,7 @@ class LpResult:
 
 @dataclass
 class _Watch:
-    """Listens to HiGHS while it runs; what Python raises must not cross the solver's stack."""
+    """Listens to HiGHS while it runs; an exception of Python must not cross the solver's stack."""
 
     options: SolverOptions
     progress: Progress | None

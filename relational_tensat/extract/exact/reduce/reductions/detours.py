@@ -5,11 +5,10 @@ and ``tanh b``, where ``b`` depends on ``r``, and ``r`` on ``tanh a``. That clos
 is derived in another way than over ``tanh a``; but then ``tanh a`` is of no use any more, and
 ``tanh b`` alone is cheaper. No e-node is dominated by another here: the proof takes many together.
 
-Let ``r`` be a class that every choice contains, ``A`` the classes whose derivations all contain
-``r``; none of ``A`` is below ``r`` in any choice. Given are classes ``N`` outside ``A`` ("needed
-for r only"), classes ``J`` of ``A`` ("detours"), and for each of ``J`` a class outside both that is
-to take its place. Let ``[P]`` be the classes of ``P`` without ``N``, and of ``J`` their places
-instead. If
+Let ``r`` be a class that every choice contains, ``A`` the classes whose derivations all contain ``r``; none
+of ``A`` is below ``r`` in any choice. Given are classes ``N`` outside ``A`` ("needed for r only"), classes
+``J`` of ``A`` ("detours"), and for each of ``J`` a class outside both that is to take its place. Let
+``[P]`` be the classes of ``P`` without ``N``, and of ``J`` their places instead. If
 
 1. every e-node of a class outside of N and J has no child in either, or one in J whose place is this
    class, or the class can be derived from ``[its children]`` by other e-nodes (of classes not in J)
@@ -179,7 +178,8 @@ class _Detours:
             if not part & bit and not is_below[klass] and klass != self._problem.root
         }
         proof = _Proof(places, needless)
-        # What breaks a condition is looked for where a class of J is, and above what is claimed of N.
+        # Breaches of a condition are looked for at the classes of J, and above the classes claimed to be in
+        # N.
         waiting = [
             node for klass in places for node in (*self._members[klass], *self._users[klass])
         ]
@@ -252,7 +252,7 @@ class _Detours:
 
 
 class _Proof:
-    """What is claimed: detours with their places (J), and classes needed for nothing else (N)."""
+    """The claim: detours with their places (J), and classes needed for nothing else (N)."""
 
     def __init__(self, places: dict[int, int], needless: set[int]) -> None:
         self.places = places

@@ -56,10 +56,10 @@ def drop_dominated_classes(reduced: Reduced, check: Check = unlimited) -> Reduce
     no more and needs, instead of ``a``, at most ``b``; and every e-node of ``a`` has in ``b`` one
     that costs no more and needs no other class.
 
-    Then a choice that contains ``a`` does as well without. All that needed ``a`` takes ``b``
-    instead. If ``a`` depended on ``b``, that closes no cycle: ``b`` depends on nothing that needed
-    ``a``. If not, let ``b`` be derived as ``a`` was: what ``a`` depended on does not depend on ``b``,
-    so ``b`` may come where ``a`` came, before all who need either.
+    Then a choice that contains ``a`` does as well without. All that needed ``a`` takes ``b`` instead. If
+    ``a`` depended on ``b``, that closes no cycle: ``b`` depends on nothing that needed ``a``. If not, let
+    ``b`` be derived as ``a`` was: classes that ``a`` depended on do not depend on ``b``, so ``b`` may come
+    where ``a`` came, before all who need either.
     """
     search = _Domination(reduced.problem, check)
     nodes = search.without_dominated()
@@ -67,7 +67,7 @@ def drop_dominated_classes(reduced: Reduced, check: Check = unlimited) -> Reduce
 
 
 class _Domination:
-    """Takes dominated classes out one by one; what is gone dominates nothing any more."""
+    """Takes dominated classes out one by one; a removed class dominates nothing any more."""
 
     def __init__(self, problem: ExtractionProblem, check: Check) -> None:
         self._problem = problem
@@ -194,15 +194,15 @@ _GROWTH = 4.0
 def pass_through(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Let free e-nodes reach past classes that only stand between; kept where that shrinks.
 
-    If nothing needs class ``d`` but free e-nodes ``u`` that need nothing else, then a free e-node
-    ``f`` of ``d`` that needs only ``q`` is superfluous once the class of every ``u`` has a free
-    e-node that needs ``q``: who would go over ``d`` to ``q`` goes to ``q`` at once. The other way
-    round, who goes to ``q`` at once may go over ``d``: if ``d`` is not needed otherwise, by ``f``;
-    if it is, either by ``f``, or by what was chosen for ``d`` without need for ``q``, whichever
-    closes no cycle (both do only where there was one before).
+    If nothing needs class ``d`` but free e-nodes ``u`` that need nothing else, then a free e-node ``f`` of
+    ``d`` that needs only ``q`` is superfluous once the class of every ``u`` has a free e-node that needs
+    ``q``: a choice that goes over ``d`` to ``q`` can go to ``q`` at once. The other way round, a choice
+    that goes to ``q`` at once may go over ``d``: if ``d`` is not needed otherwise, by ``f``; if it is,
+    either by ``f``, or by the e-node chosen for ``d`` without need for ``q``, whichever closes no cycle
+    (both do only if there was one before).
 
-    Classes in the middle vanish, and those that serve the same users compare: with the dominated
-    e-nodes and classes left out, little is left of the many ways to group what is done together.
+    Classes in the middle vanish, and those that serve the same users compare: with the dominated e-nodes
+    and classes left out, little is left of the many ways to group operators.
     """
     draft = Draft(reduced)
     waiting = [klass for klass in range(len(draft.members)) if _is_between(draft, klass)]

@@ -32,7 +32,7 @@ _MORE_EDGES = 4
 def merge_single_parents(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Merge a class with one e-node, needed by one e-node only, into that e-node.
 
-    A choice that takes the one takes the other: what both cost and need is the same in every choice.
+    A choice that takes the one takes the other: their common costs and needs are the same in every choice.
     """
     return _merged(reduced, 1, unlimited)
 

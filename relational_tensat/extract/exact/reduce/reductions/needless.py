@@ -38,8 +38,8 @@ def drop_by_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
 
     * An e-node whose children need its class, or a class above it on every path from the root,
       is in no acyclic choice.
-    * An e-node is dominated by another of its class that costs no more and whose children all are
-      among what the first needs in any case: those are there, and do not depend on the class.
+    * An e-node is dominated by another of its class that costs no more and whose children all are among the
+      classes that the first needs in any case: those are there, and do not depend on the class.
     """
     problem = reduced.problem
     needs = node_needs(problem, required_classes(problem, check), check)
@@ -65,9 +65,9 @@ def _dominated(
 ) -> list[int]:
     """Return the e-nodes of a class that another one makes superfluous.
 
-    What dominates costs no more and, as required classes are closed, needs no more in any case: sorted by
-    both it comes first, or either may go. To find it among many, each kept e-node is filed under
-    one child, which must be among the needs of what it dominates.
+    The dominating one costs no more and, as required classes are closed, needs no more in any case: sorted
+    by both it comes first, or either may go. To find it among many, each kept e-node is filed under one
+    child, which must be among the needs of what it dominates.
     """
     dominated: list[int] = []
     filed: dict[int, list[int]] = {}
