@@ -30,12 +30,12 @@ from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.emit_c import compiled_kernels
 
-#: A kernel: its operands, of the shapes and the element type that it was made for, give its result; where
-#: it has several, a tuple of these.
+#: A kernel: its operands, of the shapes and the element type that it was made for, give its result, or a
+#: tuple of several.
 KernelFunction = Callable[..., Any]
 _Tensors = Mapping[str, NDArray[Any]]
 _Run = Callable[[_Tensors], _Tensors]
-#: What kernels are run by: the system's C compiler, or NumPy, which is slow and has all of them.
+#: The runners of kernels: the system's C compiler, or NumPy, which is slow and has all of them.
 RUNNERS = ("c", "numpy")
 
 
@@ -76,7 +76,7 @@ def load(folder: str | Path, runner: str = "c") -> dict[str, KernelFunction]:
 
     Raises:
         InputError: the folder has no kernels, or one is malformed.
-        UsageError: there is no such runner.
+        UsageError: no runner has that name.
         MissingDependencyError: there is no C compiler.
     """
     check_choice("runner", runner, RUNNERS)

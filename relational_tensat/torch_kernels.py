@@ -30,8 +30,8 @@ _log = logging.getLogger(NAMESPACE)
 def register(folder: str | Path) -> dict[str, Callable[..., Any]]:
     """Make each kernel of a folder an operator ``relational_tensat::fused_KEY``; return them by keys.
 
-    An operator takes tensors of the shapes and the element type that its kernel was made for. What has been
-    registered before, from whichever folder, is returned as it is.
+    An operator takes tensors of the shapes and the element type that its kernel was made for. A kernel that
+    has been registered before, from any folder, is returned as it is.
 
     Raises:
         InputError: the folder has no kernels, or one is malformed.

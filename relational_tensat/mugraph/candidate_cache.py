@@ -1,8 +1,8 @@
 """Candidates that a search found, with sizes, and their cache: files of JSON by content hash.
 
 Any number of processes may share the folder: a file is written aside and renamed, and two that search the
-same write the same. A candidate from it is verified as if it had just been found, so nothing rests on what
-is in the folder; a file that cannot be read counts as missing.
+same write the same. A candidate from it is verified as if it had just been found, so nothing rests on the
+folder's content; a file that cannot be read counts as missing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def candidates_of(
 MOST_KEPT = 16
 #: The code that a search's result depends on, below ``relational_tensat/mugraph``.
 _ROOMS = ("graph", "search", "sizing")
-#: What changes no result of a search that ran to its end.
+#: Options that change no result of a search that ran to its end.
 _NO_MATTER = ("time_limit_s", "on")
 
 
@@ -85,7 +85,8 @@ class CandidateCache:
     """A folder of candidates."""
 
     def __init__(self, folder: Path) -> None:
-        """Open it, and make it if there is none: who cannot keep results learns it before the search.
+        """Open it, and make it if it is not there: a folder that cannot keep results fails before the
+        search.
 
         Raises:
             InputError: it cannot be made.
@@ -178,7 +179,7 @@ class CandidateCache:
 
 @cache
 def _code_hash() -> str:
-    """Return the hash of the code that searches: what other code found is not used."""
+    """Return the hash of the code that searches: candidates of other code are not used."""
     here = Path(__file__).parent
     files = [path for room in _ROOMS for path in sorted((here / room).glob("*.py"))]
     files += sorted((resource_dir("sql") / "mugraph").glob("*.sql"))

@@ -54,7 +54,7 @@ class VerifiedChoice:
     Attributes:
         best: it, its exponentials made stable, chains of its operators in thread graphs; None where
             nothing was found.
-        verification: of ``best``; of the last refused one where there is none.
+        verification: of ``best``; else of the last refused one.
         refused: how many before it did not pass, or could not be made stable.
         reasons: why they could not.
     """
@@ -67,7 +67,7 @@ class VerifiedChoice:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found for a program.
+    """The kernels that were found for a program.
 
     Attributes:
         result: of the search, with sizes; the graphs before ``best`` were refused.
@@ -107,8 +107,8 @@ def find_kernels(
         options: how far to go.
         watch: ends the search with the best so far.
         progress: of the search.
-        device: what it shall run on; an A100 by default.
-        cache: of what searches found before; without, none is used. What is from it is verified, too.
+        device: the GPU that it shall run on; an A100 by default.
+        cache: of what searches found before; without, none is used. Graphs from it are verified, too.
         tables: keep those of the search, and what was found; that a search was kept does not count then.
 
     Raises:
@@ -193,8 +193,8 @@ def first_verified(
 ) -> VerifiedChoice:
     """Return the first candidate that passes verification, made stable, with thread graphs.
 
-    Its time is modelled with the maxima that make it stable, so it may not fit any more. What its CUDA
-    has in shared memory must fit, too.
+    Its time is modelled with the maxima that make it stable, so it may not fit any more. The shared memory
+    of its CUDA must fit, too.
     """
     options, device = options or SearchOptions(), device or a100()
     seed = _FRESH_SEEDS + options.seed
@@ -226,8 +226,8 @@ class SearchEffort:
 
     Attributes:
         kernels: of a μGraph at most.
-        more_operators: of a block, beyond the program's: what a loop adds up takes one more for each sum.
-            (A sum over several variables is several operators of a block.)
+        more_operators: of a block, beyond the program's: a sum over a loop takes one more. (A sum over
+            several variables is several operators of a block.)
     """
 
     kernels: int
@@ -302,7 +302,7 @@ def ready(candidate: MuGraph, device: Multiprocessors) -> Sized:
 
     Args:
         candidate: as a search found it, with sizes.
-        device: what it shall run on.
+        device: the GPU that it shall run on.
 
     Raises:
         VerificationError: it cannot be made stable, or does not fit a block or the device.
@@ -344,13 +344,14 @@ _FEWEST_PARTS = 2
 class CheapestSoFar:
     """The graphs of the ways that a search has found, at their best sizes; the search's ``Bound``.
 
-    What costs more than the cheapest that could be made ready is left out. (Random tests refuse a find of
-    a search only where its own tests were in error, so this one is most likely the result. Where it is
+    Graphs that cost more than the cheapest one that could be made ready are left out. (Random tests refuse
+    a find of a search only where its own tests were in error, so this one is most likely the result. Where
+    it is
     not, the rest is needed, too: ``complete_to_us``.)
 
     Args:
-        program: what is searched.
-        device: what it shall run on.
+        program: the program that is searched for.
+        device: the GPU that it shall run on.
         has_libraries: whether operators of libraries may take kernels' places.
         bounds: whether anything is left out.
     """

@@ -1,7 +1,7 @@
 """Programs that kernels are sought for, by name: those of the paper's Table 4 and of Mirage's benchmarks.
 
-A program is a μGraph of operators of libraries only. Index variables: h heads, q queries, k keys or what is
-summed, d and e the widths of heads, m rows, n columns, f hidden features, r a low rank.
+A program is a μGraph of operators of libraries only. Index variables: h heads, q queries, k keys or a
+summed one, d and e the widths of heads, m rows, n columns, f hidden features, r a low rank.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Version:
 
     Attributes:
         graph: the graph.
-        source: what it is, as rows of ``fused_region`` name it: ``model``, ``cheapest`` or ``other``.
+        source: its origin, as rows of ``fused_region`` name it: ``model``, ``cheapest`` or ``other``.
         classes: of the values that it computes, by their names. Values of one class are the same in all
             graphs; those without one are the graph's own.
     """
@@ -56,13 +56,13 @@ class Version:
 
 #: Element types that kernels are made for.
 _DTYPES = ("float32", "float16")
-#: What blocks compute in, whatever their operands' elements are: casts to it and back need no rounding.
+#: The type that blocks compute in, for operands of all types: casts to it and back need no rounding.
 _BLOCK_DTYPE = "float32"
 #: What compares, or chooses by a condition.
 _CONDITIONAL = frozenset(
     {"keep", "nan_to_zero", "div_or_zero", *COMPARISONS, *(f"is_{name}" for name in COMPARISONS)}
 )
-#: No rule matches these: what they are is known to other runtimes only.
+#: Operators that no rule matches: only other runtimes know their meaning.
 _UNMATCHED = ("opaque",)
 
 
@@ -74,7 +74,7 @@ class KernelCandidate:
         nodes: in topological order; none of them needs what others compute of their results.
         outputs: their results that others read.
         inputs: the model's values that they read, as the program's inputs are; not single numbers.
-        program: what they compute; its tensors are named by their order, so that equal ones are equal.
+        program: their program; its tensors are named by their order, so that equal ones are equal.
         orders: of each output the index variables, as the model has them in memory.
         dtype: of all tensors.
         graph: the model, or a graph that computes the same.
@@ -143,7 +143,7 @@ def region_candidates(
         graph: the model.
         most_steps: of a program.
         leave: called for what is no region, or none that a kernel is made of, and for borders.
-        source: what the graph is, for these rows.
+        source: the graph's origin, for these rows.
         without: operators that no region has; where they are products, regions are as large as they get.
     """
     cones = (
@@ -302,7 +302,7 @@ class FusionPlan:
     """Graphs that compute the same, as one e-graph, and where in it parts are.
 
     Args:
-        operator_us: what an operator of a graph costs.
+        operator_us: the cost of a graph's operator.
     """
 
     def __init__(self, operator_us: Callable[[Node, Graph], float]) -> None:
@@ -316,7 +316,7 @@ class FusionPlan:
         """Add a graph.
 
         Args:
-            version: the graph; what it gives is what those before give.
+            version: the graph; it gives the same values as those before.
             parts: all of it that kernels may stand for, with their patterns.
         """
         self._versions += 1

@@ -1,4 +1,4 @@
-"""Chains of a model: what a value is computed of by functions and reductions that nothing else uses.
+"""Chains of a model: the functions and reductions of a value that nothing else uses.
 
 Several of them are one with as many values where one reads the other's, or all read the same. A chain is a
 program, and one kernel does it row by row.
@@ -31,7 +31,7 @@ from relational_tensat.tensor.types import AttrValue
 _FUNCTIONS = ("abs", "erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")
 _BINARY = ("add", "div", "mul", "sub")
 _REDUCTIONS = ("reduce_max", "reduce_mean", "reduce_sum")
-#: What chains are made of.
+#: The operators of chains.
 OPERATORS = frozenset({*_FUNCTIONS, *_BINARY, "pow", *_REDUCTIONS, "layer_norm"})
 #: Of a chain, and of a kernel.
 MOST_INPUTS = 9
@@ -43,7 +43,7 @@ class Chain:
 
     Attributes:
         nodes: in topological order.
-        inputs: what they read of others, in order.
+        inputs: the values that they read of others, in order.
         outputs: the values, in the order of the nodes.
     """
 
@@ -169,13 +169,14 @@ def program_of(chain: Chain, graph: Graph) -> MuGraph:
 
 
 def row_kernel(program: MuGraph, *, is_for_one: bool = False) -> MuGraph:
-    """Return a program as one kernel, a block a row: what all results have and nothing is summed over.
+    """Return a program as one kernel, a block a row: the variables that all results have and nothing is
+    summed over.
 
     Args:
         is_for_one: whether one block may do it all: a processor's core does, of a GPU most would be idle.
 
     Raises:
-        InputError: there is no such variable.
+        InputError: it has no such variable.
     """
     dims = kernel_tensors(program)
     results = [dims[output] for output in program.outputs]

@@ -1,8 +1,8 @@
 """Kernels for parts of a model, each verified, with a rule that lets it stand for the part.
 
 A program that was read from a model's nodes is checked to compute what these compute. The rule's target
-means what its source says, operator by operator, so the rule is true by itself; that the kernel computes
-this is what the verification of its μGraph shows.
+means the same as its source, operator by operator, so the rule is true by itself; the verification of the
+kernel's μGraph shows that it computes this.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KernelBuilder:
     """Makes kernels: functions and reductions by rows, regions with products by search.
 
     Args:
-        savings: what they are modelled, or measured, to take.
+        savings: their modelled, or measured, times.
         searcher: searches.
         is_for_one: whether one block may do it all, as of ``row_kernel``.
     """
@@ -76,7 +76,7 @@ class KernelBuilder:
             was_verified: whether this very code has made and verified the kernel of an equal part before.
 
         Raises:
-            RelationalTensatError: there is none; says why.
+            RelationalTensatError: no kernel can be made; says why.
         """
         if not (was_verified or computes_nodes(candidate, _SEED)):
             raise VerificationError("its program computes something else")
@@ -121,7 +121,7 @@ def by_rows(program: MuGraph, is_for_one: bool, was_verified: bool) -> MuGraph:
     """Return the kernel that computes a program row by row, verified unless it was before.
 
     Raises:
-        RelationalTensatError: there is none, or it is wrong.
+        RelationalTensatError: no kernel can be made, or it is wrong.
     """
     graph = with_windows(stabilized(row_kernel(core(program), is_for_one=is_for_one)), program)
     if was_verified:
@@ -137,7 +137,7 @@ def stored_in_order(graph: MuGraph, program: MuGraph, orders: Sequence[tuple[str
 
     Args:
         graph: the μGraph.
-        program: what it computes; operators on index variables leave no order in memory.
+        program: the kernel's program; operators on index variables leave no order in memory.
         orders: of each result the index variables, as the model has them.
 
     Raises:
@@ -177,8 +177,8 @@ _MOST_FLOPS = 1 << 40
 def computes_nodes(candidate: KernelCandidate, seed: int) -> bool:
     """Compare a candidate's program with its nodes in float64, on random inputs of any sign.
 
-    Where results are not finite (a root of what is negative), they are compared on positive inputs instead;
-    where conditions may leave nothing, NaN has to be where the nodes have it.
+    If results are not finite (a root of a negative number), they are compared on positive inputs instead;
+    if conditions may leave nothing, NaN has to be where the nodes have it.
 
     Raises:
         InputError: that would take minutes, or more memory than a few GB.
@@ -382,7 +382,7 @@ def _fill(graph: Graph, name: str) -> Attrs:
     """Return the operator that gives a weight of one number.
 
     Raises:
-        InputError: there is no such number: negative zero, say, or no number.
+        InputError: the number has no such form: negative zero, say, or NaN.
     """
     weight, kind = graph.weights[name], graph.types[name]
     assert isinstance(kind, TensorType)

@@ -20,7 +20,7 @@ from relational_tensat.tensor import Graph, Node, TensorType
 #: The list of kernels in a folder.
 INDEX = "kernels.json"
 FORMAT = "relational_tensat kernels 3"
-#: What makes them PyTorch's operators and modules, and what tests these.
+#: Files that make them PyTorch's operators and modules, and tests of these.
 TORCH_MODULE, TORCH_TEST = "torch_operators.py", "test_torch_operators.py"
 _TORCH_TEXT = '''"""This folder's kernels as PyTorch's operators, and as modules with named operands.
 

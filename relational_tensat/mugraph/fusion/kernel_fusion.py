@@ -43,10 +43,10 @@ class ModelParts:
     Attributes:
         plans: of each graph with its parts.
         plan: of all graphs, whose values of one e-class are one.
-        left_out: those that are none, and why.
+        left_out: nodes outside all parts, and why.
 
     Args:
-        savings: what they cost, and what kernels for them may save.
+        savings: their costs, and the possible savings of kernels for them.
         most_operators: of a part with products.
     """
 
@@ -130,13 +130,13 @@ Report: TypeAlias = Callable[[RegionReport], None]
 
 @dataclass(frozen=True, slots=True)
 class FusionResult:
-    """What a search for a model's own kernels came to.
+    """The outcome of a search for a model's own kernels.
 
     Attributes:
         kernels: all that were made or found, each verified.
         parts: of the model, that it was done with; one for which several kernels were sought, too, is two.
         total: how many there are.
-        regions: what became of all parts, those that were left out, too.
+        regions: the outcome of all parts, those that were left out, too.
         is_complete: whether no kernel for a part of any of the graphs could make one cheaper.
     """
 
@@ -185,7 +185,7 @@ class _Stage:
     """Parts whose kernels are sought before those of the next stage.
 
     Attributes:
-        least_us: what kernels not sought yet take at least.
+        least_us: the least that kernels not sought yet take.
         is_settled: whether no graph could be cheaper by one of them.
     """
 
@@ -273,7 +273,7 @@ class _KernelFusion:
 
         Args:
             plan: the graphs.
-            least_us: what these kernels take at least.
+            least_us: the least that these kernels take.
         """
         hoped = plan.cheapest({**self._known_us, **least_us})
         known = plan.cheapest(self._known_us)

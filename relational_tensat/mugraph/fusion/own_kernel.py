@@ -1,4 +1,4 @@
-"""A kernel of a model's own: what it is, what it costs, its row in a run's database.
+"""A kernel of a model's own: its μGraph, its cost, its row in a run's database.
 
 A run is resumed from the rows of ``fused_kernel``. Costs of a model with kernels of its own are those of
 the kernels, modelled or measured, and of all else as before. A ``RegionReport`` says how a search for one
@@ -109,7 +109,7 @@ class KernelCosts(CostSource):
     """Costs of operators from any source, and of kernels as they were modelled, or measured as C.
 
     Attributes:
-        operators: what all else costs.
+        operators: the costs of all else.
     """
 
     def __init__(self, operators: CostSource) -> None:
@@ -131,7 +131,7 @@ class KernelCosts(CostSource):
 
     @property
     def device(self) -> Device | None:
-        """What operators are measured on."""
+        """The device of operators' times."""
         return self.operators.device
 
     @property
@@ -268,15 +268,15 @@ def _parts(configuration: Configuration) -> list[Configuration]:
 
 @dataclass(frozen=True, slots=True)
 class RegionReport:
-    """What became of a part of a model.
+    """The outcome of a part of a model.
 
     Attributes:
         place, total: it is this one of so many.
         outputs: the values that it computes.
         operators: of its program.
-        operators_us: what the model's operators cost.
-        kernel_us: what the kernel is modelled to take; None where there is none.
-        reason: why there is none.
+        operators_us: the cost of the model's operators.
+        kernel_us: the kernel's modelled time, or None.
+        reason: why there is no kernel.
     """
 
     place: int

@@ -44,7 +44,7 @@ def profile_of(costs: CostSource) -> Profile | None:
 
 
 class SavingsModel:
-    """What kernels for parts of a model may save.
+    """The savings that kernels for parts of a model may bring.
 
     Attributes:
         profile: of the GPU that costs are from; None for other costs.
@@ -118,7 +118,7 @@ def compiled_as() -> str:
     """Return the compiler's version, and its flags.
 
     Raises:
-        MissingDependencyError: there is none.
+        MissingDependencyError: no compiler is installed.
     """
     return f"{compiler_version(compiler())} {' '.join(FLAGS)}"
 
@@ -126,12 +126,12 @@ def compiled_as() -> str:
 def measured(candidate: KernelCandidate, graph: MuGraph) -> TimingSample:
     """Return the microseconds of thread CPU time of a candidate's kernel, compiled as C.
 
-    They are measured as those of onnxruntime's operators: undisturbed samples, each of as many runs as
-    fill it, on operands of their own; the calls' own time is in it. What it computes is compared first with
-    the program in float64, on random inputs.
+    They are measured as those of onnxruntime's operators: undisturbed samples, each of as many runs as fill
+    it, on operands of their own; the calls' own time is in it. Its results are compared first with the
+    program in float64, on random inputs.
 
     Args:
-        candidate: what the kernel stands for.
+        candidate: the part that the kernel stands for.
         graph: the kernel; of float32.
 
     Raises:

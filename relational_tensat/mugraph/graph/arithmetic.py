@@ -29,7 +29,7 @@ class Arithmetic(Protocol):
 
     @property
     def in_block(self) -> Arithmetic:
-        """What blocks compute with, of the same elements in device memory."""
+        """The elements that blocks compute with, of the same elements in device memory."""
 
     def loaded(self, x: Elements) -> Elements:
         """Return what lies in device memory as a block computes with it."""
@@ -47,7 +47,7 @@ class Arithmetic(Protocol):
         """Return a b."""
 
     def divide(self, a: Elements, b: Elements) -> Elements:
-        """Return a / b; what a zero in b does is the arithmetic's."""
+        """Return a / b; the arithmetic decides the meaning of a zero in b."""
 
     def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
         """Return a / b, and 0 where b is 0 or NaN."""
@@ -59,7 +59,7 @@ class Arithmetic(Protocol):
         """Return 1 where a comparison holds (``COMPARISONS``), and 0 elsewhere."""
 
     def kept(self, condition: Elements, x: Elements, value: float) -> Elements:
-        """Return x where the condition is not 0, and a number elsewhere, whatever x is there."""
+        """Return x where the condition is not 0, and a number elsewhere, for any x."""
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes, the others are a batch."""
@@ -71,7 +71,7 @@ class Arithmetic(Protocol):
         """Return the largest elements over axes, which are dropped; of numbers a finite one at least."""
 
     def reduce_max(self, x: Elements, axes: Sequence[int]) -> Elements:
-        """Return the largest elements over axes, which are dropped, whatever these are."""
+        """Return the largest elements over axes, which are dropped."""
 
     def larger(self, a: Elements, b: Elements) -> Elements:
         """Return the larger elements."""
@@ -89,9 +89,9 @@ class Arithmetic(Protocol):
 class Numbers:
     """Floats of one width. Products are summed in float32 at least, as tensor cores do.
 
-    So are all results of a block: they lie in registers, or in shared memory as float32, but for what a
-    product reads, which has the model's elements, and what is stored.
-    What is too large becomes infinite, and NumPy warns of it unless it is told not to (``evaluate`` does).
+    So are all results of a block: they lie in registers, or in shared memory as float32. Two kinds have the
+    model's elements: operands of a product, and stored results. Too large numbers become infinite, and
+    NumPy warns of it unless it is told not to (``evaluate`` does).
     """
 
     own_axes = 0
@@ -137,7 +137,7 @@ class Numbers:
         return self._rounded(a / b)
 
     def divide_or_zero(self, a: Elements, b: Elements) -> Elements:
-        """Return a / b, and 0 where b is 0 or NaN, whatever a is there."""
+        """Return a / b, and 0 where b is 0 or NaN, for any a."""
         return self._rounded(np.where((b == 0) | np.isnan(b), 0, a / b))
 
     def power(self, a: Elements, b: Elements | float) -> Elements:
@@ -203,8 +203,8 @@ COMPARISONS: dict[str, Any] = {
     name: compare for name, (_, compare) in spellings.COMPARISONS.items()
 }
 
-#: The functions of one element that μGraphs have; but for ``square``, ``neg`` and ``reciprocal`` each is
-#: opaque to every check: what holds for it holds for any function.
+#: The functions of one element that μGraphs have. But for ``square``, ``neg`` and ``reciprocal``, each is
+#: opaque to every check: laws that hold for it hold for any function.
 FUNCTIONS = tuple(spellings.FUNCTIONS)
 
 

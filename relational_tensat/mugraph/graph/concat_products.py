@@ -30,7 +30,7 @@ _Step: TypeAlias = BlockStep | KernelStep
 
 @dataclass(frozen=True, slots=True)
 class _ProductPart:
-    """What a concatenation has from one place to another: all of a tensor, along a variable of it.
+    """The content of a concatenation from one place to another: all of a tensor, along a variable of it.
 
     Attributes:
         variable: empty for one element, which no variable stands for.
@@ -47,7 +47,7 @@ class _ProductPart:
 def with_concat_products(graph: MuGraph) -> MuGraph:
     """Return a μGraph that computes the same without products of concatenations of equal parts.
 
-    It is the graph itself where there are none.
+    It is the graph itself without such products.
 
     Raises:
         InputError: the graph is not well-formed.

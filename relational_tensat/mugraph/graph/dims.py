@@ -4,9 +4,9 @@ A tensor has each variable at most once. So operands are aligned by name, and no
 which of its dims is which. ONNX's Transpose, Reshape, Expand and Split rename, split and merge variables,
 and move nothing.
 
-A window is what a kernel loads of an input where a model slices, splits, gathers or joins: its index may be
-offset and strided, so a slice of an input moves nothing, and a piece of a concatenation is the piece with
-zeros beside it.
+A window is the part of an input that a kernel loads where a model slices, splits, gathers or joins: its
+index may be offset and strided. So a slice of an input moves nothing, and a piece of a concatenation is the
+piece with zeros beside it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Dim:
     Attributes:
         variable: the index variable.
         size: how many values it takes there.
-        whole: of a block's tile whose size does not divide that of the tensor in device memory: how many
-            values all tiles have together, the last of which has fewer; else 0.
+        whole: of a block's tile whose size does not divide that of the tensor in device memory: the number
+            of values of all tiles together, the last of which has fewer; else 0.
     """
 
     variable: str
@@ -127,8 +127,8 @@ class Window:
     """Element i of a window is element ``offset + step i`` of what it is taken of, or 0.
 
     Attributes:
-        variables: what it is taken along, as one index, the first the slowest; none where nothing has more
-            than one element there.
+        variables: those that it is taken along, as one index, the first the slowest; empty if nothing has
+            more than one element there.
         into: the variables that i runs over, the first the slowest; none for one element.
         sizes: of these.
         offset, step: in elements along ``variables``.
@@ -148,7 +148,7 @@ class Window:
         """Return the window that an operation's attributes, or JSON's, are.
 
         Raises:
-            ShapeError: they are none.
+            ShapeError: they make no window.
         """
         lists = [attrs["variables"], attrs["into"], attrs["sizes"]]
         numbers = [attrs[name] for name in ("offset", "step", "first", "last")]
@@ -171,7 +171,7 @@ class Window:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether some elements are 0, whatever it is taken of."""
+        """Whether some elements are 0 in any tensor."""
         return self.first > 0 or self.last < self.size
 
     def dims(self, source: Dims) -> Dims:
@@ -260,7 +260,7 @@ class Source:
     Attributes:
         start: of the element at 0 of all variables, in elements; it may lie outside where that is 0.
         strides: by variable, in elements.
-        bounds: what is 0.
+        bounds: the elements that are 0.
     """
 
     start: int

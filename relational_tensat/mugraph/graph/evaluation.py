@@ -64,7 +64,7 @@ def evaluate(
     Args:
         graph: the μGraph, or a program.
         values: of the inputs, with the arithmetic's own axes and then one per dim.
-        arithmetic: what they are.
+        arithmetic: the elements' arithmetic.
         dims: of all tensors in device memory, for who evaluates a graph many times.
 
     Raises:
@@ -89,7 +89,7 @@ def evaluate_block(
     Args:
         block: the block graph.
         device: tensors in device memory by name.
-        arithmetic: what elements are.
+        arithmetic: the elements' arithmetic.
     """
     grid, loop = block.grid, block.loop
     tiles = {it.output: tile_of(it, device[it.tensor], grid, loop) for it in block.iterators}
@@ -161,7 +161,7 @@ def run_step(
         step: the step.
         tiles: the tensors that there are.
         loop: the number of iterations.
-        arithmetic: what elements are.
+        arithmetic: the elements' arithmetic.
         partial: the splits whose last tile is smaller.
     """
     match step:

@@ -4,8 +4,8 @@ Each dim of an input gets an index variable of its own, and what an operator ali
 1 that no grid splits carry none.
 
 A maximum of tiles (``reduction_N_max``) is that of all iterations so far, and comes with by how much the
-last one moved it, before minus now. The exponential of that rescales a sum over the loop: what was added
-is multiplied by it before more is added.
+last one moved it, before minus now. Its exponential rescales a sum over the loop: the sum so far is
+multiplied by it before more is added.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class BlockLevel(Level):
     Args:
         fresh: makes names.
         loop: the number of iterations.
-        strided: what sums in strides leave of a dim.
+        strided: the part of a dim that sums in strides leave.
     """
 
     def __init__(self, fresh: Callable[[str], str], loop: int, strided: int) -> None:

@@ -29,7 +29,7 @@ class FoundRow:
         stage: ``loop``, ``after`` or ``before``.
         op: ``load``, or the operator of the derivation; of accumulators, their kind, too.
         function: of an opaque function, with its parameters; else empty.
-        variable: what is reduced; empty for nothing.
+        variable: the reduced variable, or empty.
         a, b: the terms of its operands; 0 for none.
         abstract_class: of its abstract expression in the e-graph that prunes.
         fingerprint: of its value in two finite fields: terms that share it are one e-class.
@@ -59,7 +59,7 @@ class FoundRow:
 
 #: The axes of a grid, in order.
 AXES = ("x", "y", "z")
-#: Of an element of float32, as results of reductions and sums of parts are, whatever the model's are.
+#: Of an element of float32, as results of reductions and sums of parts are in models of all types.
 WIDE_BYTES = 4
 #: Of a bool, 1 or 0, in device memory.
 CONDITION_BYTES = 1
@@ -85,7 +85,7 @@ class ThreadGraph:
     """Operators of one element in a thread's registers: they take one step of shared memory.
 
     Attributes:
-        steps: in order; what no other level reads stays in registers.
+        steps: in order; tensors that no other level reads stay in registers.
         outputs: the tensors that go back to shared memory.
     """
 
@@ -102,14 +102,14 @@ class ThreadGraph:
 
 @dataclass(frozen=True, slots=True)
 class Accumulate:
-    """What a block keeps of all iterations of its loop.
+    """The value that a block keeps of all iterations of its loop.
 
     Attributes:
         kind: ``sum`` adds them up; ``concat`` puts them one after the other along ``along``, the variable
             that the loop traverses; ``max`` is the largest; ``reduce_max`` and ``rms`` are the largest as
             a model has it, and the root mean square, over them and over ``along``.
-        rescale: with ``sum``: a running maximum m; what an iteration adds is multiplied by
-            exp(m then - m in the end), so that exp(s - m) adds up to sum exp(s) / exp(m).
+        rescale: with ``sum``: a running maximum m; the summand of an iteration is multiplied by exp(m then
+            - m in the end), so that exp(s - m) adds up to sum exp(s) / exp(m).
         epsilon: with ``rms``: added to the mean.
     """
 
@@ -155,15 +155,15 @@ BlockStep: TypeAlias = Operation | ThreadGraph | Accumulate | RunningMax
 
 @dataclass(frozen=True, slots=True)
 class InputIterator:
-    """What a block loads of a tensor in device memory.
+    """The part of a tensor in device memory that a block loads.
 
     Attributes:
         tensor: the kernel's operand.
         output: the tile.
         imap: per axis of the grid: the index variable that it splits; empty where all blocks have the same.
         fmap: the variable that the loop traverses; empty where all iterations have the same.
-        windows: what of the tensor all blocks together load, each window of the one before; maps are of
-            the last one's variables. All of the tensor where there is none.
+        windows: the parts of the tensor that all blocks together load, each window of the one before; maps
+            are of the last one's variables. All of the tensor without windows.
         is_condition: whether elements of the tensor are bools; the tile's are 1 and 0 of the kernel's type.
     """
 
@@ -177,15 +177,15 @@ class InputIterator:
 
 @dataclass(frozen=True, slots=True)
 class Saver:
-    """What a block stores to a tensor in device memory.
+    """The part of a tensor in device memory that a block stores.
 
     Attributes:
         tile: the block's tensor.
         output: the kernel's result.
         dims: of the result.
         omap: per axis of the grid: the variable of the result that blocks are concatenated along.
-        is_wide: whether elements are float32, whatever the model's are: of what is only between kernels and
-            no tensor of the model, as sums of a part, which may be larger than any of the model's.
+        is_wide: whether elements are float32 in models of all types: of tensors between kernels that the
+            model does not have, as sums of a part, which may be larger than all of the model's.
     """
 
     tile: str
@@ -197,7 +197,7 @@ class Saver:
 
 @dataclass(frozen=True, slots=True)
 class BlockGraph:
-    """What each block of a kernel does.
+    """The work of each block of a kernel.
 
     Attributes:
         grid: the extents of the axes x, y, z that there are.
@@ -246,7 +246,8 @@ KernelStep: TypeAlias = Operation | Kernel
 
 @dataclass(frozen=True, slots=True)
 class MuGraph:
-    """A kernel graph. One of pre-defined operators only is a *program*: what a μGraph shall equal.
+    """A kernel graph. One of pre-defined operators only is a *program*: the meaning that a μGraph shall
+    have.
 
     Attributes:
         name: of the program.
@@ -266,7 +267,7 @@ class MuGraph:
 
     @property
     def operators(self) -> tuple[Operation, ...]:
-        """The operators of libraries, in order; windows of inputs are none."""
+        """The operators of libraries, in order; windows of inputs are not among them."""
         operations = (step for step in self.steps if isinstance(step, Operation))
         return tuple(step for step in operations if step.op != "window")
 
@@ -277,6 +278,6 @@ class MuGraph:
 
     @property
     def wide(self) -> frozenset[str]:
-        """The tensors in device memory that are float32, whatever the model's elements are."""
+        """The tensors in device memory that are float32 in models of all types."""
         savers = (saver for kernel in self.kernels for saver in kernel.block.savers)
         return frozenset(saver.output for saver in savers if saver.is_wide)

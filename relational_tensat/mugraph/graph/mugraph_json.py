@@ -1,8 +1,8 @@
 """μGraphs as JSON, out and in, and their files, perhaps compressed.
 
 A graph is one object, each step with its kind, maps as lists of index variables. People may have edited it:
-each field is of the type that is expected, and there is none that nothing reads. A file may have Mirage's
-JSON, too, one graph or a list.
+each field has the expected type, and all fields are read. A file may have Mirage's JSON, too, one graph or
+a list.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _REQUIRED: Any = object()
 
 
 class Fields:
-    """An object of a document that people may have edited: what is read of it is checked.
+    """An object of a document that people may have edited: its fields are checked as they are read.
 
     Args:
-        content: what stands there.
-        where: what it is, for errors.
+        content: the object's values.
+        where: its place, for errors.
         known: the keys that it may have; ``None`` where each is a name.
 
     Raises:
@@ -61,7 +61,7 @@ class Fields:
                 raise InputError(f"{where}: unknown key {key!r}{nearest(key, known)}")
 
     def value(self, key: str, default: Any = _REQUIRED) -> Any:
-        """Return what stands at a key, whatever it is."""
+        """Return the value at a key, of any type."""
         if key not in self._content and default is _REQUIRED:
             raise InputError(f"{self.where}: the key {key!r} is missing")
         return self._content.get(key, default)
@@ -83,7 +83,7 @@ class Fields:
         return float(value) if is_number else self._refuse(key, "a finite number", value)
 
     def flag(self, key: str) -> bool:
-        """Return true or false, which is meant where there is none."""
+        """Return true or false; a missing field is false."""
         value = self.value(key, False)
         return value if isinstance(value, bool) else self._refuse(key, "true or false", value)
 
@@ -149,7 +149,7 @@ def _encoded_options(graph: MuGraph) -> dict[str, Any]:
 
 
 def content_hash(graph: MuGraph) -> str:
-    """Return a hash of what a μGraph computes and how, whatever it is called."""
+    """Return a hash of a μGraph's meaning and form, without its names."""
     content = {k: value for k, value in encoded(graph).items() if k not in ("name", "rows")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -374,7 +374,7 @@ def load_mugraph(path: Path, place: int = 0) -> MuGraph:
     """Return one μGraph of a file.
 
     Raises:
-        InputError: as ``load_mugraphs``, or there is none at that place.
+        InputError: as ``load_mugraphs``, or the file has no graph at that place.
     """
     graphs = load_mugraphs(path)
     if place >= len(graphs):

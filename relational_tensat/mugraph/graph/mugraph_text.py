@@ -1,6 +1,6 @@
 """μGraphs as people read them.
 
-The text has loads, the loop, what comes after it, stores, and dims on every tensor; the picture kernels
+The text has loads, the loop, the steps after it, stores, and dims on every tensor; the picture kernels
 around blocks, blocks around threads.
 """
 

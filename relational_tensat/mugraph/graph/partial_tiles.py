@@ -64,7 +64,7 @@ class TileSplit:
         return (LOOP, 1) not in self.parts and any(label == LOOP for label, _ in self.parts)
 
     def exists(self, x: Labelled) -> np.ndarray | None:
-        """Return which elements of a tensor are no copies; None where all are, whatever the tile's size.
+        """Return which elements of a tensor are no copies; None if all are, for all sizes of tiles.
 
         They are where the variable, or what splits it, has been put together.
         """

@@ -1,12 +1,12 @@
 """Pairs of residues modulo p and q with q | p - 1: Table 3 of Mirage's paper (section 5.2).
 
 Values outside of an exponential are computed modulo p, values inside modulo q. exp(x) is ω to the x for a
-random q-th root of unity ω: then ω^x ω^y = ω^(x+y), whatever x and y. The primes are small enough for
+random q-th root of unity ω: then ω^x ω^y = ω^(x+y), for all x and y. The primes are small enough for
 products of matrices to be exact in float64, where a processor is fastest, and large enough for two
 different functions to agree at random in a few of a million points only.
 
 A function that is neither a polynomial nor an exponential is a random function of the residues
-(``tensor.field``): what holds for it holds for every function.
+(``tensor.field``): laws that hold for it hold for every function.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Residues:
         return self._function_of_two(name, a, b)
 
     def kept(self, condition: Elements, x: Elements, value: float) -> Elements:
-        """Return a random function of both: what holds for it holds whatever is chosen."""
+        """Return a random function of both: laws that hold for it hold for any choice."""
         return self._function_of_two(f"keep {value}", condition, x)
 
     def _function_of_two(self, name: str, a: Elements, b: Elements) -> Elements:
@@ -161,7 +161,7 @@ class Residues:
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
         """Return the elements that are last in a random total order.
 
-        What holds of them holds in every order; so nothing holds because 0 is the lowest residue.
+        Laws that hold of them hold in every order; so nothing holds because 0 is the lowest residue.
         """
         shifted = [axis % x.ndim for axis in axes]
         return self._random.largest(x, shifted, keepdims=False) if shifted else x

@@ -130,7 +130,7 @@ def core_like(graph: MuGraph, program: MuGraph) -> MuGraph | None:
 
     Args:
         graph: with inputs in the order of the program's, of the same index variables.
-        program: what it shall compute.
+        program: the program that it shall compute.
     """
     if list(graph.inputs.values()) != list(program.inputs.values()):
         return None

@@ -38,8 +38,8 @@ from relational_tensat.mugraph.graph.partial_tiles import (
     splits_of,
 )
 
-#: What has no meaning where a variable's last tile is smaller, by the attribute that names such variables:
-#: relabellings, and means, whose number of elements would differ.
+#: Operators that have no meaning if a variable's last tile is smaller, by the attribute that names such
+#: variables: relabellings, and means, whose number of elements would differ.
 _WHOLE_ONLY = {
     "rename": "variable", "split": "variable", "merge": "variables", "window": "variables", "rms": "over",
 }  # fmt: skip

@@ -1,1 +1,1 @@
-"""Code of μGraphs: CUDA, Triton and C, what a kernel costs, and files of kernels."""
+"""Code of μGraphs: CUDA, Triton and C, the costs of kernels, and files of kernels."""

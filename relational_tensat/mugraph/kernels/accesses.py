@@ -101,7 +101,7 @@ At = Mapping[str, Ints]
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """What warps touch of a tensor.
+    """The elements of a tensor that warps touch.
 
     Attributes:
         tensor: in shared memory, by name; of a load or a save, in device memory, empty.
@@ -110,8 +110,8 @@ class Access:
         width: elements that a lane moves.
         times: how often that happens.
         pairs: the variable of which a lane wants two neighbours: at once, if the layout has them so.
-        eights: what is done instead where the layout lets a product read 8 x 8 elements at once, by how
-            (see ``reading_of``), and the dims of the tile's rows or columns and of the sum.
+        eights: the accesses instead if the layout lets a product read 8 x 8 elements at once, by the way of
+            reading (see ``reading_of``), and the dims of the tile's rows or columns and of the sum.
     """
 
     tensor: str
@@ -309,7 +309,7 @@ def _in_eights(dims: Dims) -> str:
 
 
 def paired(summed: Dims) -> str:
-    """Return the variable whose neighbours a product reads in pairs; empty if there is none."""
+    """Return the variable whose neighbours a product reads in pairs, or ""."""
     inner = [dim for dim in summed if dim.size > 1][-1:]
     return inner[0].variable if inner and inner[0].size % 2 == 0 else ""
 

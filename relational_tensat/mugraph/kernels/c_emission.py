@@ -1,7 +1,7 @@
 """The C of one kernel without products: tile by tile, a sweep for each statement.
 
-What lies in memory in another order than sweeps go is turned by registers, on the way in or out. Kernels
-whose blocks do more than part their results keep their blocks and their loop.
+Values that lie in memory in another order than sweeps go are turned by registers, on the way in or out.
+Kernels whose blocks do more than part their results keep their blocks and their loop.
 """
 
 from __future__ import annotations

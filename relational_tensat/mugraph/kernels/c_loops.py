@@ -1,8 +1,8 @@
 """Loops of C around a kernel, whose sizes are arguments: a kernel of fixed sizes does one turn of them.
 
-So what is within has the tiles and vectors of fixed sizes, whatever is outside of it. A turn's operands and
-results begin elsewhere in memory, and lie as those of the kernel alone. No turn reads what another writes,
-so any range of turns is a part of the work.
+So the code within has the tiles and vectors of fixed sizes, for all sizes outside of it. A turn's operands
+and results begin elsewhere in memory, and lie as those of the kernel alone. No turn reads what another
+writes, so any range of turns is a part of the work.
 
 Where all dims are loops, a turn is a block of elements that lie side by side, of whichever rows. The last
 block may have fewer: it goes through memory of its own.

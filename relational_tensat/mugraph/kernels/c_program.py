@@ -1,8 +1,8 @@
 """A kernel's statements as C for a processor has them: fewer of them, and fewer divisions.
 
-What one sweep reads is worked out within it; what several read is stored where it is costly, or the tile
-small. A quotient whose divisor has fewer elements is a product with its inverse: for any floats the same
-but for rounding, as the inverse is scaled.
+A value that one sweep reads is worked out within it; a value that several read is stored if it is costly,
+or the tile small. A quotient whose divisor has fewer elements is a product with its inverse: for any floats
+the same but for rounding, as the inverse is scaled.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from relational_tensat.mugraph.kernels.statements import (
 )
 from relational_tensat.tensor.spellings import SPELLINGS
 
-#: What is not costly is worked out again where its tile has more elements: memory is slower then. What is
-#: of one tensor only, and of smaller ones, is read as fast as what would be stored.
+#: A cheap value is worked out again if its tile has more elements: memory is slower then. What is of one
+#: tensor only, and of smaller ones, is read as fast as what would be stored.
 _MOST_KEPT, _MOST_KEPT_OF_ONE = 8192, 2048
 #: Its root is far from what has no inverse.
 _LEAST_EPSILON = 1e-30

@@ -1,6 +1,6 @@
 """Reductions in C: along rows, or of results that lie side by side, in the sweep that stores their operand.
 
-What is stored in a tile and is a result goes to both at once.
+A result that is stored in a tile goes to both at once.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Sweep:
         """Begin.
 
         Args:
-            text: what is written to.
+            text: the writer.
             breaks: of variables, the indices at which their loops are parted.
             may_repeat: whether what is within may be done twice for an element.
         """

@@ -197,7 +197,7 @@ class CTensors(Formulas):
         return inside(iterator, tile, program.block, BLOCKS, whole)
 
     def element(self, name: str, at: Mapping[str, str]) -> str:
-        """Return an element; what several read is worked out once."""
+        """Return an element; elements that several read are worked out once."""
         program = self._program
         if name in program.stored or program.formulas[name].op in (*_VIEWS, "repeat"):
             return super().element(name, at)

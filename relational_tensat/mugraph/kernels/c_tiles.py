@@ -24,7 +24,7 @@ from relational_tensat.mugraph.kernels.statements import Load, Program, Reduce, 
 
 #: Elements of a cache line.
 LINE = 16
-#: Lines that are moved one behind the other where rows lie far apart, the most that fit: a matrix is turned
+#: Lines that are moved one behind the other if rows lie far apart, the most that fit: a matrix is turned
 #: ten times as fast by four as by one. What is ahead of a line is fetched with it, and far rows share sets.
 _LINES_AT_ONCE = (4, 2, 1)
 #: The most elements of a tile, in a second-level cache; then less, where several tiles are no stack.
@@ -47,7 +47,7 @@ class CpuTiles:
 
     @property
     def lane(self) -> str:
-        """The innermost variable; empty where there is none."""
+        """The innermost variable, or ""."""
         return self.order[-1] if self.order else ""
 
     def dims(self, dims: Dims) -> Dims:
@@ -136,7 +136,7 @@ def tiles_of(program: Program, lying: Mapping[str, Dims], most_elements: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """What is loaded or saved: the stride of each variable with several values, and how much it is."""
+    """A load or a save: the stride of each variable with several values, and its elements."""
 
     strides: Mapping[str, int]
     elements: int

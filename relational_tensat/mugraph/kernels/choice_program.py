@@ -24,7 +24,7 @@ Costs = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CostTable:
-    """What some variables cost together.
+    """The common cost of some variables.
 
     Attributes:
         variables: which.
@@ -41,7 +41,7 @@ class Limit:
 
     Attributes:
         terms: of each variable, at its value.
-        most: what they may add up to.
+        most: the largest sum that is allowed.
     """
 
     terms: Mapping[int, Sequence[int]]
@@ -54,7 +54,7 @@ class CostedChoices:
 
     Attributes:
         sizes: how many values each variable has.
-        tables, limits: what is minimised, and what may not be.
+        tables, limits: the costs to minimise, and the limits to keep.
     """
 
     sizes: tuple[int, ...]
@@ -86,7 +86,7 @@ class ChoiceSolution:
     Attributes:
         values: of the variables.
         cost: of it.
-        bound: what HiGHS proved that none costs less than; the cost, where the proof is complete.
+        bound: HiGHS proved that no solution costs less; the cost itself if the proof is complete.
     """
 
     values: tuple[int, ...]
@@ -122,12 +122,12 @@ def solve(choices: CostedChoices) -> ChoiceSolution:
     return ChoiceSolution(values, cost, min(cost, bound))
 
 
-#: What a bound of whole numbers may be too large by.
+#: The most by which a bound of whole numbers may be too large.
 _ROUNDING = 1e-4
 
 
 class _Program:
-    """The integer program; costs are without ``least``, what each table costs whatever is chosen."""
+    """The integer program; costs are without ``least``, the part of each table that all choices cost."""
 
     def __init__(self, choices: CostedChoices) -> None:
         self._choices = choices

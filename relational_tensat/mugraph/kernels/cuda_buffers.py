@@ -130,7 +130,7 @@ def schedule(
     """Return a schedule: by depth, memory by lifetimes, barriers where a byte changes hands.
 
     Args:
-        program: what the block does.
+        program: the block's statements.
         sizes_bytes: of the tensors that lie in shared memory.
         ahead: the tiles that the loop shall load ahead.
         buffers: how many each of these has; with one nothing is loaded ahead.
@@ -194,7 +194,8 @@ def _lifetimes(
 ) -> dict[str, tuple[int, int]]:
     """Return the first and the last statement that needs each tensor.
 
-    What comes into the loop from outside, or from one iteration into the next, is needed in all of it.
+    Values that come into the loop from outside, or from one iteration into the next, are needed in all of
+    it.
     """
     begin = len(order[BlockStage.INVARIANT])
     end = begin + len(order[BlockStage.LOOP]) - 1
@@ -273,7 +274,7 @@ def _with_barriers(
     def touches(names: set[str], others: Sequence[BufferPlace]) -> bool:
         return any(places[n].overlaps(other) for n in names if n in places for other in others)
 
-    # What is carried gets its initial values before anything else.
+    # Carried values get their initial ones before anything else.
     written += [p for name, p in places.items() if program.stored[name].initial is not None]
     for stage in (BlockStage.INVARIANT, BlockStage.LOOP, BlockStage.LOOP, BlockStage.AFTER):
         for i, statement in enumerate(order[stage]):
@@ -300,7 +301,7 @@ def _with_barriers(
 #: what each block takes of it beside its own, threads, registers, and how many multiprocessors there are.
 _SHARED_BYTES, _OF_BLOCK_BYTES, _MULTIPROCESSORS = 164 << 10, 1 << 10, 108
 _THREADS, _REGISTERS = 2048, 65536
-#: What a thread needs beside products, at least.
+#: The least registers of a thread beside products.
 _OTHER_REGISTERS = 40
 #: More buffers than these bring nothing.
 _MOST_BUFFERS = 4
@@ -329,7 +330,7 @@ def schedule_with_buffers(
     """Return a schedule with as many buffers as there is room for.
 
     Args:
-        program: what the block does.
+        program: the block's statements.
         sizes_bytes: of the tensors that lie in shared memory.
         ahead: the tiles of the loop that are copied without waiting.
         most_bytes: of shared memory; with one buffer it may be more.

@@ -80,7 +80,7 @@ _UNROLLED = 8
 
 
 class Loops:
-    """Writes loops; what is written meanwhile is in them."""
+    """Writes loops; statements written meanwhile are in them."""
 
     def __init__(self, text: Text) -> None:
         """Begin at the end of a text."""
@@ -161,7 +161,7 @@ class Statements(Formulas):
     Args:
         program: whose statements they are.
         chosen: the layouts.
-        wide: the operands that are float32, whatever the others are.
+        wide: the operands that are float32 in models of all types.
         item_bytes: of elements that are not.
         text: where they are written.
     """
@@ -291,8 +291,8 @@ class Statements(Formulas):
     def _masked(self, compute: Compute) -> Dims:
         """Return the dims beyond whose end what is computed must be zero.
 
-        A product reads all of its operands; the loop's last iteration must not add up what it lacks. What
-        else reads it leaves out what does not exist.
+        A product reads all of its operands; the loop's last iteration must not add up what it lacks. Other
+        readers leave out elements that do not exist.
         """
         program = self._program
         dims = program.dims[compute.operand]

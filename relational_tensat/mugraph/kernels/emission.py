@@ -89,7 +89,7 @@ def compile_triton(
     """Compile a kernel.
 
     Args:
-        kernel: what to compile.
+        kernel: the kernel to compile.
         arch: NVIDIA's, for example ``sm_90``.
         warps: of a block, if not the kernel's own.
         stages: how many iterations' tiles are on their way at once.
@@ -177,7 +177,7 @@ def _triton() -> Any:
 
 #: The languages, the recommended one first.
 TARGETS = ("triton", "cuda", "c")
-#: What a file of each is called.
+#: The name of a file of each.
 SUFFIXES: Mapping[str, str] = {"triton": ".py", "cuda": ".cu", "c": ".c"}
 
 
@@ -232,7 +232,7 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class MachineCode:
-    """What a compiler says of a kernel; shared memory is per block, registers are per thread."""
+    """A compiler's figures of a kernel; shared memory is per block, registers are per thread."""
 
     registers: int
     shared_bytes: int
@@ -290,7 +290,7 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
 def order_of_steps(graph: MuGraph) -> list[str]:
     """Return a line for each step of a kernel graph, in order; none where all of them are kernels.
 
-    What is a library's (cuBLAS, torch, NumPy) has no code here: the lines say where it is called.
+    Operators of libraries (cuBLAS, torch, NumPy) have no code here: the lines say where they are called.
     """
     if len(graph.kernels) == len(graph.steps):
         return []

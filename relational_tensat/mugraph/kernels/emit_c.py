@@ -47,12 +47,12 @@ class CKernel:
 
     Attributes:
         name: of the function, ``kernel_`` and the kernel's; parameters are pointers to float: the operands,
-            then the results; then, of one that is parted, which part to compute, of how many.
+            then the results; then, of a function in parts, the part to compute, and how many there are.
         source: all of it.
         parameters: their names.
         conditions: of these, those that are pointers to bytes, 1 or 0.
         most_parts: in how many the work is worth to be parted; 1 where the function computes all of it.
-        turn_ns: what one turn of loops around it takes; 0 without loops. With them, parameters are parted
+        turn_ns: the time of one turn of loops around it; 0 without loops. With them, parameters are parted
             always, and the last one is the sizes of the loops.
     """
 
@@ -66,7 +66,7 @@ class CKernel:
 
 #: Less work is not worth another thread: a part takes so many microseconds at least.
 LEAST_PART_US = 5.0
-#: What is read and written, and functions as exponentials: a pass within caches, and a vector of them.
+#: Bytes read and written, and functions as exponentials: a pass within caches, and a vector of them.
 _BYTES_PER_US, _COSTLY_PER_US = 80_000, 4_000
 
 
@@ -218,7 +218,7 @@ def compiler() -> str:
     """Return the path of the system's C compiler.
 
     Raises:
-        MissingDependencyError: there is none.
+        MissingDependencyError: no compiler is installed.
     """
     if named := os.environ.get("CC"):
         if shutil.which(named) is None:
@@ -266,7 +266,7 @@ def compile_c(kernel: CKernel, folder: Path) -> CFunction:
     """Return a kernel as a function.
 
     Args:
-        kernel: what to compile.
+        kernel: the kernel to compile.
         folder: where the source and the library are written.
 
     Raises:

@@ -42,7 +42,7 @@ from relational_tensat.mugraph.kernels.layout_choice import (
 from relational_tensat.mugraph.kernels.statements import MAXIMA, Load, Program, Text, identifier
 from relational_tensat.tensor.spellings import definitions
 
-#: What a maximum of nothing is.
+#: The maximum of nothing.
 _NONE = {MAXIMA["max"]: "Largest::none()", MAXIMA["reduce_max"]: "LargestOfAll::none()"}
 
 
@@ -266,7 +266,7 @@ def compile_cuda(kernel: CudaKernel, arch: str) -> Compiled:
     """Compile a kernel.
 
     Args:
-        kernel: what to compile.
+        kernel: the kernel to compile.
         arch: for example ``sm_90``.
 
     Raises:

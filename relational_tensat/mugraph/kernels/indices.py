@@ -97,7 +97,7 @@ def _in_order(variables: Sequence[str], source: Dims) -> Dims:
 class Formulas(ABC):
     """Spells the tensors of a program; how stored ones are read is the target's."""
 
-    #: What a target calls functions otherwise.
+    #: Functions that a target calls otherwise.
     names: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, program: Program) -> None:

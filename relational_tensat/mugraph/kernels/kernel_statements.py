@@ -1,7 +1,7 @@
 """A kernel's block graph as statements: which tensors are stored, and which are formulas.
 
-Stored are: tiles, products, what the loop accumulates, reductions, and what a product needs of a formula.
-Functions of a product's elements stay in its registers, in a thread graph or not.
+Stored are: tiles, products, sums over the loop, reductions, and the parts of a formula that a product
+needs. Functions of a product's elements stay in its registers, in a thread graph or not.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def lower(
         kernel: the kernel.
         device: the dims of tensors in device memory.
         keeps_repeated: whether any formula that is read several times is stored; otherwise costly ones are.
-        wide: the operands that are float32, whatever the kernel's elements are.
+        wide: the operands that are float32 in kernels of all types.
 
     Raises:
         InputError: it is not well-formed, or accumulates in a way that has no statement.
@@ -179,9 +179,9 @@ class _BlockLowering:
         """Emit a reduction, of registers if its rows lie there.
 
         Args:
-            statement: what is reduced.
+            statement: the reduced value.
             like: the tensor whose dims and stage the result has.
-            initial: what it has before the loop, if the loop adds to it.
+            initial: its value before the loop, if the loop adds to it.
         """
         operand = statement.operand
         frame = self._frames.get(operand)
@@ -326,7 +326,7 @@ class _BlockLowering:
 
 
 def frame_of(first: Dims, second: Dims, over: tuple[str, ...]) -> KernelFrame:
-    """Return the frame of a product: what both operands have is its batch."""
+    """Return the frame of a product: variables that both operands have are its batch."""
     shared = (set(variables(first)) & set(variables(second))) - set(over)
     batch = tuple(dim for dim in first if dim.variable in shared)
     rows, columns = (without(dims, {*over, *shared}) for dims in (first, second))

@@ -1,10 +1,9 @@
-"""The layouts of a μGraph's tensors: what shared memory and device memory take for its accesses, at least.
+"""The layouts of a μGraph's tensors: its accesses take the least of shared memory and device memory.
 
-Chosen are, by one integer program: how each tensor lies in shared memory (which dim is innermost; rows
-as they are, longer by 16 bytes, or swizzled), in which order the threads of a copy or a sweep go over its
-elements, and the order of dims of what lies between kernels. What a statement costs by these is counted
-from the addresses of its threads (``accesses``); inputs and results are as the model has
-them.
+One integer program chooses: how each tensor lies in shared memory (which dim is innermost; rows as they
+are, longer by 16 bytes, or swizzled), in which order the threads of a copy or a sweep go over its elements,
+and the order of dims of tensors between kernels. The costs of a statement are counted from the addresses of
+its threads (``accesses``); inputs and results are as the model has them.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ StatementKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class KernelLayouts:
-    """What was chosen for a kernel.
+    """The layouts of a kernel.
 
     Attributes:
         kernel, most_bytes: the kernel as it is emitted; see ``Roomy``.
@@ -85,7 +84,7 @@ class KernelLayouts:
 
 @dataclass(frozen=True, slots=True)
 class GraphLayouts:
-    """What was chosen for a μGraph, and the proof that nothing is better.
+    """The layouts of a μGraph, and the proof that nothing is better.
 
     Attributes:
         kernels: in order.
@@ -152,7 +151,7 @@ def kernel_layouts(
 
 @dataclass(eq=False)
 class _Variable:
-    """A choice: what can be chosen, and which of it is plain."""
+    """A choice: its values, and which of them is plain."""
 
     values: Sequence[Layout] | Sequence[Dims]
     plain: int = 0
@@ -160,7 +159,7 @@ class _Variable:
 
 @dataclass(eq=False)
 class _KernelProblem:
-    """What belongs to a kernel: numbers of variables."""
+    """The variables of a kernel, by number."""
 
     roomy: Roomy
     program: Program
@@ -223,7 +222,8 @@ class LayoutProblem:
         most_bytes: int | None = None,
         wide: Collection[str] = (),
     ) -> LayoutProblem:
-        """Return the choices of a μGraph's kernels; what libraries read or give stays as it is."""
+        """Return the choices of a μGraph's kernels; tensors that libraries read or give stay as they
+        are."""
         between = {name for kernel in graph.kernels for name in kernel.outputs}
         between -= set(graph.outputs)
         for step in graph.steps:
@@ -249,7 +249,7 @@ class LayoutProblem:
         return tuple(self._chosen(mine, values) for mine in self._kernels)
 
     def _add(self, kernel: Kernel, blocks: int) -> None:
-        """Add a kernel's choices, what they cost in so many blocks, and that they fit."""
+        """Add a kernel's choices, their costs in so many blocks, and that they fit."""
         operands = {name: self._device[name] for name in kernel.operands}
         roomy = with_room_for_buffers(kernel, operands, self._item_bytes, self._wide)
         kernel = roomy.kernel
@@ -377,7 +377,8 @@ class LayoutProblem:
         return WIDE_BYTES if name in self._wide else self._item_bytes
 
     def _device_variable(self, name: str) -> int:
-        """Return the variable of a tensor in device memory; what is not between kernels has one value."""
+        """Return the variable of a tensor in device memory; a tensor that is not between kernels has one
+        value."""
         if name not in self._lying:
             self._lying[name] = self._variable([self._device[name]])
         return self._lying[name]

@@ -12,7 +12,7 @@ from relational_tensat.mugraph.graph.dims import Dims, count
 
 Ints = NDArray[np.int64]
 
-#: What is added to rows, and what changes places in them.
+#: Bytes added to each row.
 PADDING_BYTES = 16
 #: Chunks of 8 rows change places: as many as banks hold.
 _SWIZZLED_ROWS = 8

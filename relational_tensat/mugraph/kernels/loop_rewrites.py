@@ -1,6 +1,6 @@
-"""Loops that take more and shorter steps, or are begun where there is none, where that is the same sum.
+"""Loops of more and shorter steps, or new loops, where that gives the same sum.
 
-A kernel without a loop gets one: what it sums over a variable is added up in steps instead. No step is
+A kernel without a loop gets one: its sum over a variable is added up in steps instead. No step is
 shorter than tensor cores need: 16 elements of some variables.
 """
 
@@ -29,9 +29,10 @@ PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
     "matmul": ((0, 1),),
     "concat_matmul": ((0, 2), (1, 3)),
 }
-#: What gives the elements of an axis to another variable, which needs the same length then.
+#: Operators that give the elements of an axis to another variable, which needs the same length then.
 RENAMES = ("rename", "split", "merge")
-#: What gives elements of an axis to other indices, so that a tile of it is not one of the result's.
+#: Operators that give elements of an axis to other indices, so that a tile of it is not one of the
+#: result's.
 MOVES = (*RENAMES, "window")
 
 
@@ -57,7 +58,7 @@ def multiplied(
     return frozenset(found)
 
 
-#: What is added up over a loop if what it sums is split.
+#: Operators that are sums: a loop adds up their parts.
 _SUMS = ("matmul", "sum")
 
 
@@ -100,7 +101,7 @@ def _summed(kernel: Kernel) -> list[str]:
 
 
 def _over(kernel: Kernel, variable: str, tiles: Mapping[str, Dims]) -> Kernel | None:
-    """Return the kernel with a loop over a variable, or None: then two iterations give no such sum."""
+    """Return the kernel with a loop over a variable, or None if two iterations give no such sum."""
     iterators = [_split(iterator, variable, tiles) for iterator in kernel.block.iterators]
     along = {iterator.output for iterator in iterators if iterator.fmap}
     steps: list[BlockStep] = []
@@ -142,7 +143,7 @@ def _added_up(step: BlockStep, variable: str) -> list[BlockStep] | None:
     return [replace(step, output=part), Accumulate(part, step.output)]
 
 
-#: What is proportional to one operand, if the others stay; of div the first.
+#: Operators proportional to one operand, if the others stay; of div the first.
 _PROPORTIONAL = ("div", "div_or_zero", "matmul", "mul", "neg", "scale", "sum")
 
 
@@ -177,7 +178,7 @@ def with_shorter_steps(kernel: Kernel, device: Mapping[str, Dims], shortest: int
 def divisible_loop(kernel: Kernel) -> str:
     """Return the variable that the loop traverses, if shorter steps give the same; else nothing.
 
-    They do where all that is added up is a sum over that variable: every tensor of the loop either
+    They do if all values that are added up are sums over that variable: every tensor of the loop either
     carries it, or is its sum, or is a running maximum over it, by which that sum is rescaled.
     """
     block = kernel.block
@@ -190,7 +191,7 @@ def divisible_loop(kernel: Kernel) -> str:
 
 
 class _Loop:
-    """What is known of a loop's tensors, one step after the other.
+    """The known facts of a loop's tensors, one step after the other.
 
     Each carries the variable, or is a sum over it, or a running maximum; and of those that carry it, or
     are sums, some are proportional to the exponential of minus a running maximum.

@@ -43,7 +43,7 @@ class Text:
 
     @contextmanager
     def block(self, head: str, end: str = "}") -> Iterator[None]:
-        """Add a head, what is added meanwhile one deeper, and an end, if there is one."""
+        """Add a head, the lines added meanwhile one deeper, and an end, if it is not empty."""
         self.line(head)
         self._depth += 1
         yield
@@ -56,7 +56,7 @@ class Text:
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: What code says beside the names of a graph, and what is made of these there.
+#: Names that code has beside those of a graph, or makes of them.
 _TAKEN = re.compile(
     r"(in|out|tile|sums|to|end|i|n|tl|triton|block|thread|WARPS|T|fused|arena)(_.*)?|__.*|.*_(now|squares|warps)"
     r"|asm|auto|bool|case|catch|char|const|default|delete|do|double|enum|explicit|export|extern|float|friend|goto"
@@ -66,7 +66,7 @@ _TAKEN = re.compile(
 
 
 def identifier(name: str) -> str:
-    """Return a name that C and Python take; those that are none get a digest of their own."""
+    """Return a name that C and Python take; other names get a digest of their own."""
     if _PLAIN.fullmatch(name) and not keyword.iskeyword(name) and not _TAKEN.fullmatch(name):
         return name
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
@@ -105,7 +105,7 @@ class StoredTensor:
         dims: its dims, in the order of its layout.
         is_wide: whether its elements are float32; otherwise they are of the kernel's element type.
         frame: how registers hold it; None where it lies in shared memory.
-        initial: what it has before the loop, where the loop adds to it.
+        initial: its value before the loop, if the loop adds to it.
     """
 
     dims: Dims
@@ -198,11 +198,11 @@ class Program:
     """A kernel as statements.
 
     Attributes:
-        kernel: what it does.
+        kernel: the kernel.
         device: the dims of its operands in device memory.
         statements: by stage, in order; stores come after the loop.
         stored: tensors by name.
-        formulas: what the tensors are that are not stored; ``root`` is sqrt(x value + epsilon), ``same`` x.
+        formulas: the tensors that are not stored; ``root`` is sqrt(x value + epsilon), ``same`` x.
         dims: of all tensors of the block.
         partial: the splits whose last tile is smaller, by variable.
     """

@@ -78,14 +78,15 @@ def _bounded(
     return TritonValue(text, axes, value.is_wide)
 
 
-#: What a maximum is at least. Where a mask left nothing but -inf, differences from it have exponentials 0.
+#: The least value of a maximum. Where a mask left nothing but -inf, differences from it have exponentials
+#: 0.
 LOWEST = "-3.4028234663852886e38"
 TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
 PRODUCTS = ("matmul", "concat_matmul")
 
 #: To the power of a tensor, or of a number.
 POWERS = ("pow", "power")
-#: What modules whose kernels have powers begin with. Triton has none that its interpreter knows, too.
+#: The first lines of modules whose kernels have powers. Triton has none that its interpreter knows, too.
 POWER = """\
 @triton.jit
 def _power(x, y):
@@ -206,7 +207,7 @@ class Expressions:
     def _in_order(self, a: str, b: str, over: Sequence[str]) -> tuple[str, str]:
         """Return a product's operands with the one first that need not be transposed then.
 
-        What was computed lies in registers, and would go through shared memory.
+        Computed values lie in registers, and would go through shared memory.
         """
         return (b, a) if self._turned(b, a, over) < self._turned(a, b, over) else (a, b)
 
@@ -264,7 +265,8 @@ class Expressions:
     def _narrow(self, value: TritonValue, over: Sequence[str]) -> str:
         """Return a product's operand as the kernel's elements, zero in the padding of what is summed.
 
-        What the loop's last iteration lacks is zero, too: it may add up the product's rows and columns.
+        Elements that the loop's last iteration lacks are zero, too: it may add up the product's rows and
+        columns.
         """
         if not value.is_wide or (self._dtype == "float32" and value.text in self._tiles):
             return value.text  # a tile, whose padding is zero

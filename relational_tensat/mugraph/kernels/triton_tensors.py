@@ -1,17 +1,17 @@
 """Tensors of a Triton program, and how long its loop is and how many warps it has so that they fit.
 
 A tensor is an expression, and which index variable each of its axes runs over. Triton's sizes are powers of
-2, so an axis may be longer than its variable: what lies beyond is *padding*, which holds zeros where it was
-loaded and anything after a function of it. So is what a last tile lacks.
+2, so an axis may be longer than its variable: the elements beyond are *padding*, which holds zeros where it
+was loaded and anything after a function of it. So is what a last tile lacks.
 
 Sizes are chosen for CUDA, where a product reads shared memory as it goes. Triton has both operands of a
 product in registers, and those of several iterations in shared memory, so its tiles are smaller: the loop
 takes more and shorter steps, where that is the same sum; a kernel without one gets one where its products'
 operands do not fit; and what is still larger gets more warps.
 
-What Triton needs of shared memory is estimated before it compiles: of the 45 kernels of the paper's
-benchmarks exactly for half, and else within 0.6 and 1.8 times what the compiler takes, as on some
-architectures an operand stays in registers, or results change places among threads.
+Triton's shared memory is estimated before it compiles: of the 45 kernels of the paper's benchmarks exactly
+for half, and else within 0.6 and 1.8 times the compiler's figure, as on some architectures an operand stays
+in registers, or results change places among threads.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Axes:
         return f"{self.index(dim)}{_places([other == dim for other in axes])}"
 
     def mask(self, axes: Sequence[Dim], only: Sequence[str] = ()) -> str:
-        """Return where elements are no padding; empty if there is none.
+        """Return where elements are no padding, or "".
 
         Args:
             axes: of the tensor.

@@ -5,7 +5,7 @@ of a root mean square, 1 / sqrt(mean(x²) + epsilon): it is one operator unless 
 concatenation is a sum of parts that are padded with zeros, or of products of its parts. The last are
 choices by a condition.
 
-A condition is 1 or 0 within a kernel. What is compared is read as it is, or a number: kernels round
+A condition is 1 or 0 within a kernel. A compared value is read as it is, or is a number: kernels round
 otherwise than the model's operators do, and that could decide a comparison of computed values otherwise.
 """
 
@@ -140,7 +140,7 @@ class Concatenations:
         self._joined: dict[str, tuple[int, tuple[str, ...]]] = {}
 
     def note(self, node: Node) -> None:
-        """Take a concatenation: what it becomes depends on what reads it."""
+        """Take a concatenation: its form depends on its readers."""
         self._joined[node.outputs[0]] = cast(int, node.attrs["axis"]), node.inputs
 
     def stage(self, name: str) -> RegionValue | None:
@@ -200,7 +200,7 @@ class Concatenations:
         return reduce(partial(self._binary, "add"), values)
 
 
-#: What makes conditions.
+#: Operators that make conditions.
 CONDITIONS = frozenset(
     {"less", "less_or_equal", "equal", "logical_not", "logical_and", "logical_or"}
 )
@@ -342,8 +342,8 @@ class Softmaxes:
     def without_nan(self, node: Node) -> RegionValue:
         """Return a value with 0 in place of NaN, which is what a ``where`` may do.
 
-        Of a softmax either no element of a row is NaN or all are: where the sum of exponentials is NaN, or
-        0, as a mask has left nothing. So it is a quotient that is 0 there.
+        Of a softmax either no element of a row is NaN or all are: those where the sum of exponentials is
+        NaN, or 0, as a mask has left nothing. So it is a quotient that is 0 there.
 
         Raises:
             ShapeError: the node does something else.

@@ -14,8 +14,8 @@ from relational_tensat.tensor import Graph, Node, TensorType
 
 #: Of the parts that read what one reads, so many that come next are tried with it.
 _MOST_PARTNERS = 8
-#: By how many parts are tried at a time, so many of the smallest that read the same: queries, keys and
-#: values are three, the gates of a recurrent cell four.
+#: The numbers of parts tried at a time, the smallest ones that read the same: queries, keys and values are
+#: three, the gates of a recurrent cell four.
 _MOST_READERS = {3: 24, 4: 12}
 
 
@@ -67,7 +67,7 @@ def _pairs(
     Args:
         graph: the model.
         parts: as for ``groups``.
-        reads: what each reads.
+        reads: the values that each reads.
         readers: the places of the parts that read a value.
     """
     for place, part in enumerate(parts):
@@ -95,7 +95,7 @@ def _readers_of_one(
 
 
 class Surroundings:
-    """What is around some nodes of a model."""
+    """The nodes around some nodes of a model."""
 
     def __init__(self, graph: Graph) -> None:
         self._nodes = graph.nodes
@@ -131,7 +131,7 @@ class Surroundings:
         return True
 
     def group(self, members: Sequence[Node], values: int) -> Group | None:
-        """Return nodes as a group of so many values; None where they are none, or one is there twice."""
+        """Return nodes as a group of so many values; None if they make no group, or one is there twice."""
         places = self.places(members)
         if len(places) < len(members):
             return None  # they have nodes in common

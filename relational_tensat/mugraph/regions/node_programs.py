@@ -51,8 +51,8 @@ def lowered(
 ) -> LoweredRegion:
     """Return nodes of a model as a program.
 
-    Results of one shape have the same variables, if they can, so that a grid can split them together; and
-    what is read several times has, unless rows and columns of a tensor were the same variable then.
+    Results of one shape have the same variables, if they can, so that a grid can split them together; so
+    has a value that is read several times, unless rows and columns of a tensor were the same variable then.
 
     Args:
         graph: the model.
@@ -61,7 +61,7 @@ def lowered(
         outputs: the values that it shall give; by default the last node's result.
 
     Raises:
-        RelationalTensatError: an operator, or what is done with dims, has no such form; says which.
+        RelationalTensatError: an operator, or its use of dims, has no such form; says which.
     """
     outputs = outputs or nodes[-1].outputs
     first: RelationalTensatError | None = None

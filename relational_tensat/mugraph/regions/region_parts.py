@@ -32,11 +32,11 @@ class Factored:
     """Products of one factor.
 
     Attributes:
-        factor: what all have, as their first factor or their second.
+        factor: the common factor, as their first factor or their second.
         is_first: whether it is their first.
         others: the other factors.
         axis: of these, the one that the products' axis comes from.
-        over: what they are summed over.
+        over: the variables that they are summed over.
     """
 
     factor: RegionValue
@@ -48,7 +48,7 @@ class Factored:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Which elements of a dim are taken: see ``Window``; ``last`` is None where none of them is 0."""
+    """The elements of a dim that are taken: see ``Window``; ``last`` is None if none of them is 0."""
 
     offset: int
     step: int = 1
@@ -116,7 +116,7 @@ class ValueParts:
         return result
 
     def factored(self, values: Sequence[RegionValue], axis: int) -> Factored | None:
-        """Return values as products of one factor that has nothing of an axis; None where they are none.
+        """Return values as products of one factor that has nothing of an axis; None without such a factor.
 
         Joined along the axis, they are its product with the others, joined: [X·V | X·W] is X·[V | W],
         without a product of zeros.

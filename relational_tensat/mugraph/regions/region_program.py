@@ -1,8 +1,8 @@
 """A region's program while it is built: values with dims of atoms, inputs, windows of them, steps.
 
 A dim is a sequence of atoms, the slowest first; a reshape that merges dims makes a longer sequence, one
-that splits a dim splits atoms, everywhere at once. What an operator aligns is the same atom. In the end
-atoms are index variables.
+that splits a dim splits atoms, everywhere at once. Dims that an operator aligns are the same atom. In the
+end atoms are index variables.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ _LETTERS = "hqdkemnfrbcgijlopstuvwxyz"
 
 
 class Building:
-    """What there is of a program.
+    """The parts of a program so far.
 
     Attributes:
         atoms: of its dims.

@@ -1,8 +1,9 @@
-"""Regions of a model: what one node depends on and nothing else does, as far as operators and limits allow.
+"""Regions of a model: nodes that one node depends on and nothing else does, as far as operators and limits
+allow.
 
 All readers of what is within are within, but for the last node's, so a region is convex; and groups of
-these that give several values. Regions may overlap. What was left out, and why, is a row, too: in a
-database of the tables ``region`` and ``fused_region``; of the latter a run's database has one.
+these that give several values. Regions may overlap. A part that was left out is a row, too, with the
+reason: in a database of the tables ``region`` and ``fused_region``; of the latter a run's database has one.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from relational_tensat.mugraph.regions.groups import Group, groups
 from relational_tensat.mugraph.regions.node_programs import LoweredRegion, lowered
 from relational_tensat.tensor import Graph, Node
 
-#: What can become of a part: it got a kernel, or none was found; none could save anything; the time was
-#: over before its turn; it is no region, or one that no kernel is made of; or it ends there, as it would be
-#: no region with what comes before.
+#: The outcomes of a part: it got a kernel, or none was found; none could save anything; the time was over
+#: before its turn; it is no region, or one that no kernel is made of; or it ends there, as it would be no
+#: region with the nodes before.
 FATES = ("kernel", "none found", "no gain", "no time", "left out", "border")
 
 
@@ -40,8 +41,8 @@ class RegionRow:
         operators: of its program, or of the node.
         fate: one of ``FATES``.
         reason: why there is no kernel, or no larger region; else empty.
-        operators_us: what the model's operators cost; None where nothing was sought.
-        kernel_us: what the kernel is modelled to take.
+        operators_us: the cost of the model's operators; None if nothing was sought.
+        kernel_us: the kernel's modelled time.
         mugraph: the kernel's key; empty for none.
     """
 
@@ -96,7 +97,7 @@ class ModelRegion:
 
     @property
     def places(self) -> list[tuple[str, ...]]:
-        """What each of the equal regions gives."""
+        """The values that each of the equal regions gives."""
         starts = range(0, len(self.outputs), self.values)
         return [self.outputs[start : start + self.values] for start in starts]
 
@@ -171,7 +172,7 @@ class Cone:
 
     Attributes:
         nodes: in order.
-        lowered: what they compute.
+        lowered: their program.
     """
 
     nodes: tuple[Node, ...]
@@ -351,13 +352,13 @@ def _steps(cone: Cone) -> int:
     return len(cone.lowered.program.operators)
 
 
-#: What computes conditions; of a comparison each region has its own, as that is nearly free.
+#: Operators that compute conditions; of a comparison each region has its own, as that is nearly free.
 _CONDITIONS = CONDITIONS | {"is_nan"}
-#: What takes a part of a value: a kernel's loads do that.
+#: Operators that take a part of a value: a kernel's loads do that.
 _PARTS = frozenset({"gather", "slice", "split"})
-#: What several regions may have, and others read: each computes it for itself.
+#: Values that several regions may have, and others read: each computes them for itself.
 SHARED = _PARTS | CONDITIONS
-#: What the chain of a root mean square, and what puts 0 in place of NaN, is made of.
+#: The operators of the chain of a root mean square, and of the one that puts 0 in place of NaN.
 _CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div", "where", "is_nan"})
 
 
@@ -370,7 +371,7 @@ def write_regions(path: Path, regions: Sequence[ModelRegion], rows: Iterable[Reg
     Args:
         path: a file that is not there yet.
         regions: in the order of their numbers.
-        rows: what was left out, and borders.
+        rows: the parts that were left out, and borders.
 
     Raises:
         InputError: the file is there, or cannot be written.

@@ -294,7 +294,7 @@ class _AbstractBuilder:
         self._program = program
         self._dims = kernel_tensors(program)
         self._nodes: list[Node] = []
-        #: What only has another name: a view, a sum of one element.
+        #: Operators that only give another name: a view, a sum of one element.
         self._alias: dict[str, str] = {}
 
     def add(self, step: Operation) -> None:

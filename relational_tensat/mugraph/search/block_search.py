@@ -1,8 +1,8 @@
 """Terms of blocks, by size: joins propose, residues decide what is equal.
 
-A row of ``term`` is a tensor of a block in one configuration, not a prefix of a graph: what many prefixes
-have in common is one row. Terms that have the same value are one e-class, and all their derivations are
-kept.
+A row of ``term`` is a tensor of a block in one configuration, not a prefix of a graph: a tensor that many
+prefixes have in common is one row. Terms that have the same value are one e-class, and all their
+derivations are kept.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BlockSearch:
         Args:
             database: of the abstract e-graph.
             structure: variables, and what may be summed over them.
-            arithmetic: what values are.
+            arithmetic: the arithmetic of values.
             disable: see ``SearchOptions``.
         """
         self.configurations: list[tuple[Job, BlockConfiguration]] = []

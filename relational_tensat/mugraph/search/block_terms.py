@@ -68,7 +68,7 @@ class TermDerivation:
     Attributes:
         op: the operator, or ``accumulate`` and its kind.
         name: of an opaque function, with its parameters.
-        variable: what is reduced; empty for nothing.
+        variable: the reduced variable, or empty.
     """
 
     op: str
@@ -95,7 +95,7 @@ class GrownTerms:
     Attributes:
         terms, derivations: rows of the tables.
         values: by term.
-        loaded: what terms are tiles of.
+        loaded: the tensors that terms are tiles of.
         counts: how large the search was.
     """
 

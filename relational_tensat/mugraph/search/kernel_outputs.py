@@ -138,7 +138,7 @@ def needed_sets(
 
     Args:
         database: of the abstract e-graph.
-        made: what a kernel can store, alone or together.
+        made: the tensors that a kernel can store, alone or together.
         given: the program's inputs.
         roots: the classes of the program's outputs; None for all sets that depend on every input.
         watch: ends it: some sets may be missing then.

@@ -76,7 +76,7 @@ class LevelCounts:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
+    """The outcome of a search.
 
     Attributes:
         routes: ways of computing the program, by one kernel, by two, ….
@@ -108,7 +108,7 @@ def search_kernels(
         watch: ends the search with what was found so far.
         progress: called before each size of terms, or after each part that a process has done.
         tables: keep those of the search.
-        bound: what costs more than what was found is left out; without, nothing is.
+        bound: graphs that cost more than the cheapest found are left out; without it, none are.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -124,10 +124,10 @@ def search_kernels(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is available to the next kernel, and how it came about.
+    """The tensors for the next kernel, and how they came about.
 
     Attributes:
-        operands: what it may load.
+        operands: the tensors that it may load.
         before: ways to it; asked only where it leads to the program.
         least_us: no way to it takes less.
     """
@@ -300,7 +300,8 @@ class _KernelSearch:
         outputs: KernelOutputs,
         work_of: Mapping[int, _Work],
     ) -> list[_Work]:
-        """Return what the next kernel can load: what one stores, and inputs that it takes with it."""
+        """Return the tensors that the next kernel can load: those that one stores, and inputs that it takes
+        with it."""
         useful = [tensor for tensor in outputs.tensors if tensor.value not in self._targets]
         pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
         works, too_costly = [], 0

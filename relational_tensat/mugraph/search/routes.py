@@ -47,7 +47,7 @@ class FoundKernel:
         loads: the tensors that it reads, each with its tile's name.
         grid: the variables that the axes of the grid split.
         loop: the variable that the loop traverses; empty for no loop.
-        steps: what a block computes.
+        steps: the steps of a block.
         stores: tiles, each with its result's name.
         wide: the results that are no tensors of the program, but sums of parts: float32.
         rows: of the search that it came from.
@@ -76,7 +76,7 @@ class Route:
     """A way to compute a program by kernels, each of which may be any of several that store the same.
 
     Attributes:
-        alternatives: for each kernel, in order, what it can be.
+        alternatives: for each kernel, in order, its possible forms.
     """
 
     program: MuGraph
@@ -89,8 +89,8 @@ class Route:
             yield FoundGraph(self.program, kernels, self.outputs)
 
 
-#: How often each axis of a kernel's grid splits its variable, and how many iterations its loop has; None
-#: where an operator of a library takes the kernel's place.
+#: How often each axis of a kernel's grid splits its variable, and how many iterations its loop has; None if
+#: an operator of a library takes the kernel's place.
 Splits = tuple[tuple[int, ...], int] | None
 
 
@@ -123,7 +123,7 @@ def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
     """Return the μGraph at the sizes of the found graph's program.
 
     Args:
-        found: what was found.
+        found: the found kernels.
         splits: of each kernel; None for operators of a library.
 
     Raises:
@@ -233,8 +233,8 @@ _OPTIONS = ExtractionOptions(extractor="greedy-dag", time_limit_s=5.0)
 #: By their numbers in the table of terms.
 _STAGES = (BlockStage.LOOP.value, BlockStage.AFTER.value, BlockStage.INVARIANT.value)
 
-#: Operations of an element. What is concatenated lies in shared memory whole, and seldom fits: it is for
-#: what cannot be computed iteration by iteration.
+#: Operations of an element. A concatenation lies in shared memory whole, and seldom fits: it is for results
+#: that cannot be computed iteration by iteration.
 _FACTORS = {"matmul": 2.0, "accumulate concat": 1000.0}
 
 
@@ -251,7 +251,7 @@ def cheapest_kernel(
     Args:
         search: the terms.
         config: the number of the configuration.
-        terms: what it stores.
+        terms: the tensors that it stores.
         outputs: the names of the results.
         sizes: real sizes of the index variables; the count of operations is for these.
         level: of the kernel, for its rows.
@@ -373,7 +373,7 @@ def _needed(derivations: Mapping[int, list[TermDerivation]], terms: Sequence[int
     return list(found)
 
 
-#: Ways to some tensors: each has, for each kernel before, what it can be.
+#: Ways to some tensors: each has, for each kernel before, its possible forms.
 Ways: TypeAlias = tuple[tuple[tuple[FoundKernel, ...], ...], ...]
 
 
@@ -383,8 +383,8 @@ class SearchBound(Protocol):
     All times are of the program's own sizes. The search leaves out what was stored by some kernels if
     ``is_over`` is true of what every μGraph that goes on from there takes at least: these kernels, and one
     more, which loads what they have stored for it and stores the program's outputs. That holds of
-    several more, too: the first of them loads all that, the last one stores the outputs, and a kernel
-    takes a launch and what it loads and stores, each once, at least. (Where a program has several
+    several more, too: the first of them loads all that, the last one stores the outputs, and a kernel takes
+    a launch, its loads and its stores, each once, at least. (Where a program has several
     outputs, a kernel need not load all that is stored for it: then loads do not count.)
     """
 

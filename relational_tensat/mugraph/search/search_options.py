@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.option import OptionGroup, option
 
-#: What keeps a search small.
+#: Limits that keep a search small.
 MEANS = ("pruning", "canonical", "merging", "variables", "reachability", "bounds")
 
 
@@ -15,14 +15,14 @@ class SearchOptions(OptionGroup):
     """How far a search goes; the defaults of the paper (section 7.2).
 
     Attributes:
-        max_operators: of a block: what it computes between loads and stores, each once.
+        max_operators: of a block: its steps between loads and stores, each once.
         max_kernels: of a μGraph.
-        on: a runner; what is found is the same, and small searches stay in this process.
+        on: a runner; it finds the same, and small searches stay in this process.
         libraries: operators of libraries count as kernels, and take their places where they are faster.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
             ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
-            ``reachability`` of the program from what a kernel stores; ``bounds``, by which what costs more
-            than the cheapest so far is left out.
+            ``reachability`` of the program from the tensors that a kernel stores; ``bounds``, which leave
+            out graphs that cost more than the cheapest so far.
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
 

@@ -60,7 +60,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class BlockConfiguration:
-    """Which variables the grid splits, in order of its axes, and which one the loop traverses."""
+    """The variables that the grid splits, in order of its axes, and the one that the loop traverses."""
 
     grid: tuple[Variable, ...]
     loop: Variable | None
@@ -104,7 +104,7 @@ class Structure:
     Attributes:
         program: with these sizes.
         variables: its index variables, and those that count partial results.
-        summable: what may be summed over them.
+        summable: the sets of variables that may be summed over.
     """
 
     program: MuGraph
@@ -163,7 +163,7 @@ def _sized(found: Iterable[str], primes: Mapping[str, int]) -> tuple[Variable, .
 
 
 def _summable(program: MuGraph, known: Sequence[Variable]) -> Iterator[Summable]:
-    """Yield what may be summed: what the program sums, and unions of it.
+    """Yield the sets that may be summed: those of the program, and unions of them.
 
     Moving a factor out of a sum, or a sum into one, leaves the inputs that have the variable as they are;
     adding two sums unites them. So no graph that equals the program by the laws of sums needs another sum:

@@ -1,7 +1,7 @@
 """Growing the terms of a level to their largest size: here, or on any runner.
 
 Configurations have nothing in common but the abstract e-graph, so each process takes some of them, with a
-database of its own, and sends back what it has. What is found is the same.
+database of its own, and sends back what it has. The findings are the same.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Grower:
 
         Args:
             database: of the abstract e-graph.
-            jobs: what blocks may load, and their configurations.
+            jobs: the loads that blocks may have, and their configurations.
             report: called now and then.
 
         Raises:
@@ -119,7 +119,7 @@ class Grower:
         ]
         guard = self._watch.guard(self._runner.stop, None)
         done: list[tuple[GrownTerms, bool]] = []
-        # Parts of a cluster are cancelled at a stop, and give nothing: what came before them stays.
+        # Parts of a cluster are cancelled at a stop, and give nothing; parts that ended before stay.
         with guard.watching(), suppress(CancelledPart):
             for grown in self._runner.map(_grow_part, tasks):
                 done.append(grown)
@@ -166,7 +166,7 @@ def _sum(counts: Sequence[SearchCounts]) -> SearchCounts:
 
 @dataclass(frozen=True, slots=True)
 class _GrowthPart:
-    """What a process needs: the abstract e-graph's rows, and jobs."""
+    """The needs of a process: the abstract e-graph's rows, and jobs."""
 
     abstract: Sequence[Sequence[Any]]
     structure: Structure

@@ -1,8 +1,8 @@
 """The time of a μGraph: at its sizes, as kernels of a library, and at least, at any sizes.
 
-At least a kernel takes a launch, and what device memory needs to bring what it loads and to take what it
-stores, each element once (``waves.kernel_us``); an operator of a library likewise. What moves between
-device memory and blocks is counted from the maps.
+At least a kernel takes a launch, and the time of device memory for its loads and stores, each element once
+(``waves.kernel_us``); an operator of a library likewise. Transfers between device memory and blocks are
+counted from the maps.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
 
     Args:
         graph: of kernels, and of operators of libraries beside them.
-        device: what it runs on.
+        device: the GPU that it runs on.
     """
     dims = kernel_tensors(graph)
     return sum(
@@ -107,7 +107,7 @@ def _one(size: int) -> Floats:
     return np.array([float(size)])
 
 
-#: What of the peak a library reaches.
+#: The part of the peak that a library reaches.
 _EFFICIENCY = 0.7
 
 
@@ -116,7 +116,7 @@ def library_us(program: MuGraph, device: Multiprocessors | None = None) -> float
 
     Args:
         program: of operators of libraries only.
-        device: what it runs on; an A100 by default.
+        device: the GPU that it runs on; an A100 by default.
     """
     device, dims = device or a100(), kernel_tensors(program)
     return sum(
@@ -130,7 +130,7 @@ def operation_us(step: Operation, dims: Mapping[str, Dims], device: Multiprocess
     Args:
         step: the operator.
         dims: of the tensors in device memory.
-        device: what it runs on.
+        device: the GPU that it runs on.
     """
     profile, peak = device.profile, device.peak_flops_per_s * _EFFICIENCY
     if isinstance(mu_operator(step.op), View):
@@ -146,7 +146,7 @@ class Traffic:
     """A tensor that a kernel loads or stores.
 
     Attributes:
-        is_wide: whether it is float32, whatever the elements are.
+        is_wide: whether it is float32 in models of all types.
         is_condition: whether its elements are bools.
     """
 
@@ -165,7 +165,7 @@ def least_kernel_us(tensors: Iterable[Traffic], device: Multiprocessors) -> floa
 
     Args:
         tensors: these, perhaps not all.
-        device: what it runs on.
+        device: the GPU that it runs on.
     """
     moved = sum(tensor.bytes(device.element_bytes) for tensor in tensors)
     return device.profile.launch_us + 1e6 * moved / device.profile.bandwidth_bytes_per_s
@@ -176,7 +176,7 @@ def least_us(program: MuGraph, device: Multiprocessors) -> float:
 
     Args:
         program: of operators of libraries only.
-        device: what it runs on.
+        device: the GPU that it runs on.
     """
     program = core(program)
     dims = kernel_tensors(program)
@@ -189,12 +189,12 @@ def least_us(program: MuGraph, device: Multiprocessors) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What all blocks together load or store of a tensor.
+    """The part of a tensor that all blocks together load or store.
 
     Attributes:
         step: the iterator or saver.
         tile: dims of what a block moves at a time.
-        moved_elements: of all blocks and iterations; what several of them need counts for each.
+        moved_elements: of all blocks and iterations; an element that several of them need counts for each.
         tensor_elements: of the tensor in device memory: no less can be moved.
     """
 

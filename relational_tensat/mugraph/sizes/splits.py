@@ -1,9 +1,9 @@
 """The sizes of found graphs: all splits of one kernel after the other, and the cheapest of them.
 
-Grids and loops split variables by powers of two; what these do not divide by other divisors, too, or into
-tiles the last of which is smaller. Such a tile is counted as if it were whole, as it is computed. What the
-kernels before one make of partial results are sizes of the next, so a few combinations are followed, the
-cheapest ones.
+Grids and loops split variables by powers of two. Sizes that these do not divide are split by other
+divisors, too, or into tiles the last of which is smaller. Such a tile is counted as if it were whole, as it
+is computed. The partial results of the kernels before one are sizes of the next, so a few combinations are
+followed, the cheapest ones.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def kernel_splits(
 def _parts_of(size: int) -> list[int]:
     """Return into how many parts something may be split: powers of two, and all of it; not one part.
 
-    What has too few powers of two may be split by any of its divisors.
+    A size with too few powers of two may be split by any of its divisors.
     """
     powers = [1 << n for n in range(1, _LONGEST.bit_length()) if size % (1 << n) == 0]
     if len(powers) < _FEW_POWERS:
@@ -160,7 +160,7 @@ def _free_of_divisors(
         kernel: the kernel with one part of each variable.
         found: the same without sizes.
         device: dims of tensors in device memory.
-        sizes: of variables; what powers of two divide is left as it is.
+        sizes: of variables; sizes that powers of two divide are left as they are.
     """
     result = []
     split = dict.fromkeys([*found.grid, *([found.loop] if found.loop else [])])
@@ -219,8 +219,8 @@ def sized(
     """Return the μGraphs of a route at the sizes that the model likes best, cheapest first.
 
     Args:
-        route: what a search found.
-        device: what it shall run on; an A100 by default.
+        route: the route that a search found.
+        device: the GPU that it shall run on; an A100 by default.
         libraries: whether operators of libraries may take kernels' places, where they are faster; at least
             one kernel stays.
 
@@ -256,7 +256,7 @@ class Partial:
         return frozenset(name for kernel in self.kernels for name in kernel.wide)
 
 
-#: The kernels before one: for each, what it can be.
+#: The kernels before one: for each, its possible forms.
 Prefix: TypeAlias = tuple[tuple[FoundKernel, ...], ...]
 
 
@@ -276,11 +276,11 @@ class _Unsized:
 
 
 class Sizing:
-    """Sizes of the ways to compute a program; what begins alike is sized once.
+    """Sizes of the ways to compute a program; common beginnings are sized once.
 
     Args:
         program: the program.
-        device: what it shall run on.
+        device: the GPU that it shall run on.
         has_libraries: see ``sized``.
     """
 
@@ -300,7 +300,7 @@ class Sizing:
 
         Args:
             route: the route.
-            below_us: what takes longer need not be returned.
+            below_us: slower ones need not be returned.
             most: of each alternative, so many, at other sizes of the last kernel or of those before it.
         """
         *first, last = route.alternatives
@@ -388,7 +388,7 @@ class Sizing:
         return Partial(cost_us, partial.sizes, kernels, splits)
 
     def _least_us(self, partial: Partial, kernel: FoundKernel) -> float:
-        """Return what a kernel cannot take less than after some others, whatever its sizes are."""
+        """Return a lower bound of a kernel's time after some others, for all sizes."""
         tensors = self._tensors_after(partial.kernels)
         loads = [
             Traffic(

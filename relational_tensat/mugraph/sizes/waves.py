@@ -84,8 +84,9 @@ def product_of(labels: Iterable[str], extents: Mapping[str, Floats], sizes: Size
     return total
 
 
-#: What a thread may have of products. Compilers need the rest of its 255 registers for exponentials,
-#: operands and addresses: of the benchmarks, kernels with 120 spilled nothing, some with 164 did.
+#: The most registers of a thread for products. Compilers need the rest of its 255 registers for
+#: exponentials, operands and addresses: of the benchmarks, kernels with 120 spilled nothing, some with 164
+#: did.
 MOST_REGISTERS = 128
 #: Rows and columns of what an instruction computes, of which each thread of a warp has 4 elements.
 _ROWS, _COLUMNS, _ELEMENTS = 16, 8, 4
@@ -203,7 +204,7 @@ class Multiprocessors:
         profile: peak rates, launch, multiprocessors (each runs a block at a time), shared memory.
         dtype: of elements.
         cache_factor: bandwidth of the second-level cache by that of device memory.
-        efficiency: what of the peak a block reaches.
+        efficiency: the part of the peak that a block reaches.
     """
 
     profile: Profile
@@ -245,7 +246,7 @@ def a100() -> Multiprocessors:
 
 #: Tiles of tensor cores: a dim of a product is rounded up to it.
 _TENSOR_CORE = 16
-#: What device memory gives at once, at least: two sectors of the second-level cache.
+#: The least that device memory gives at once: two sectors of the second-level cache.
 _LEAST_RUN_BYTES = 64
 
 
@@ -281,8 +282,8 @@ def kernel_times(
         kernel: the kernel, at any sizes.
         operands: dims of the tensors that it may load, at these.
         sizes: the choices.
-        device: what it runs on.
-        wide: the operands that are float32, whatever the device's elements are.
+        device: the GPU that it runs on.
+        wide: the operands that are float32 in models of all types.
         fixed: the operands that lie in device memory as their dims are; of others nobody knows yet.
     """
     profile, block, tensors = device.profile, kernel.block, block_tensors(kernel, operands)

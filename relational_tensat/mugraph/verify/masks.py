@@ -21,7 +21,7 @@ from relational_tensat.mugraph.verify.stability import stable_if_possible
 
 #: Relative errors by element type.
 _TOLERANCES = {"float64": 1e-9, "float16": 2e-2}
-#: What leads from a mask to the exponential, by the operands that may be one.
+#: Operators that lead from a mask to the exponential, by the operands that may be one.
 _ADDING = {"add": (0, 1), "sub": (0,), "window": (0,)}
 #: Rows that are masked in turn: the first half, all, any, none.
 _TURNS = 4
@@ -47,10 +47,10 @@ def masks_of(program: MuGraph) -> tuple[str, ...]:
 
 def takes_masks(program: MuGraph, graph: MuGraph, seed: int) -> bool | None:
     """Return whether a μGraph in float64 and float16 is its program where masks are -inf, or bools leave as
-    little; None where there are none of either.
+    little; None without masks or bools.
 
     Args:
-        program: what it shall compute; its exponentials are of numbers of normal size.
+        program: the program that it shall compute; its exponentials are of numbers of normal size.
         graph: the μGraph.
         seed: of the inputs and masks.
     """

@@ -63,7 +63,7 @@ def first_difference(
     """Return where a μGraph differs from its program in random tests; None where it does not.
 
     Args:
-        program: what it shall compute.
+        program: the program that it shall compute.
         graph: the μGraph; inputs and outputs correspond by their order.
         seed: of the first test; each draws inputs, ω and opaque functions again.
         tests: how many.
@@ -195,11 +195,11 @@ def relative_error(
     """Return how far a μGraph computed in an element type is from its program in float64.
 
     Args:
-        program: what it shall compute.
+        program: the program that it shall compute.
         graph: the μGraph.
         seed: of the inputs, which are normal; without their signs where the program has no result of them,
             as the root of what is negative.
-        dtype: what the μGraph is computed in, sums in float32 at least.
+        dtype: the type that the μGraph is computed in, sums in float32 at least.
         scale: of all inputs, or of each by name; by default, so that a product of two over the longest dim
             is about 1.
 
@@ -256,7 +256,7 @@ def level_error(program: MuGraph, graph: MuGraph, seed: int, free: Sequence[str]
         free: the inputs that no exponential depends on.
 
     Returns:
-        The error; None where the program's own result is beyond float16, or there are no such inputs.
+        The error; None if the program's own result is beyond float16, or it has no such inputs.
     """
     scale = {name: _LARGE if name in free else 0.0 for name in program.inputs}
     expected = _exact(program, drawn(program, seed, scale, "float16")).values()

@@ -176,7 +176,7 @@ def _size_with_smaller_tiles(variable: str, divisor: int, all_parts: set[int]) -
     """Return the smallest multiple of a divisor whose last tile is smaller in each of several splits.
 
     Raises:
-        InputError: there is none that is small.
+        InputError: no such size is small.
     """
     for size in range(divisor, 4 * divisor * max(all_parts) + 1, divisor):
         if all(size % parts and tile_size(size, parts) for parts in all_parts):
@@ -272,8 +272,8 @@ _NAMING = ("over", "variable", "variables", "into")
 def with_variables_of(program: MuGraph, graph: MuGraph) -> MuGraph | None:
     """Return a μGraph with the inputs' index variables of its program, and no ``rename``.
 
-    None where there is none: its inputs have other sizes, something else than ``rename`` relabels, or one
-    tensor has two variables that would be one.
+    None if its inputs have other sizes, something else than ``rename`` relabels, or one tensor has two
+    variables that would be one.
     """
     operations = list(_operations(graph))
     if any(step.op in _OTHERS for step in operations) or any(
@@ -342,7 +342,7 @@ def _all_dims(graph: MuGraph) -> Iterator[Dims]:
 
 
 class _Renamed:
-    """Writes graphs with other names of variables; what a ``rename`` makes is its operand.
+    """Writes graphs with other names of variables; the result of a ``rename`` is its operand.
 
     Args:
         called: the new names.

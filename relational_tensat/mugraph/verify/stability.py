@@ -1,4 +1,4 @@
-"""Exponentials of differences from a maximum: what no μGraph ships without, as exp(s) alone overflows.
+"""Exponentials of differences from a maximum: no μGraph ships without them, as exp(s) alone overflows.
 
 Where the rows of exp(s) may be scaled by anything without a change of the result, they may be scaled by
 exp(-m), m the largest s of the row so far: the online maximum. Finite fields show where that is so

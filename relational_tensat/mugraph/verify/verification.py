@@ -57,7 +57,7 @@ _LEVEL_TOLERANCE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class MuGraphVerification:
-    """What was tested, and what came out.
+    """The tests, and their outcome.
 
     Attributes:
         difference: where the graph differs from its program; None where it passed all tests.
@@ -65,8 +65,8 @@ class MuGraphVerification:
         error: the odds that a wrong graph passes these, by Theorem 4, at these small sizes; None where the
             theorem says nothing.
         full_tests: random tests at the graph's own sizes; 0 where it is too large.
-        entry_tests: random tests of a few entries of the result where it is: what is summed or looped over
-            at its own size, few values of other variables; 0 where one such sum is too large, too.
+        entry_tests: random tests of a few entries of the result at its place: summed and looped variables
+            at their own sizes, few values of other variables; 0 if one such sum is too large, too.
         has_all_sums: whether these have all sums at their own sizes at once, or each in some test.
         float64_error: relative; at its own sizes, or at small ones where it is too large.
         float16_error: the same in float16; infinite where something overflowed.
@@ -74,7 +74,7 @@ class MuGraphVerification:
         level_error: the same with equal logits, and large numbers that their exponentials weigh; None where
             that is not stored between kernels.
         takes_masks: whether it is right in float64 and float16 where masks are -inf, or bools leave as
-            little; None where there are none of either.
+            little; None without masks or bools.
     """
 
     difference: OutputDifference | None
@@ -266,7 +266,7 @@ def _scale_of_large_logits(program: MuGraph) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LaxBound:
-    """What Theorem 4 says of a program at its sizes.
+    """The bounds of Theorem 4 for a program at its sizes.
 
     Attributes:
         exponentials: k, an upper bound.
