@@ -115,7 +115,7 @@ def check_certificate(
         raise
     except _SENSELESS as error:  # an attribute that its operator cannot have, a size below 0, …
         reason = f"{type(error).__name__}: {error}"
-        raise VerificationError(f"the certificate says what makes no sense ({reason})") from None
+        raise VerificationError(f"the certificate makes no sense ({reason})") from None
     return checked
 
 
@@ -231,7 +231,7 @@ def _at_size(
             raise VerificationError(f"term {number}, {op}{where}: {error}") from None
     start = [names[name] for name in before.outputs]
     if [terms[term] for term in stated.start] != start:
-        raise VerificationError(f"the first graph is not what {original} is read as{where}")
+        raise VerificationError(f"the first graph is another one than {original}{where}")
     end = [terms[term] for term in stated.end]
     return _AtSize(before, given, table, terms, start, end, [read[name] for name in after.outputs])
 
@@ -399,7 +399,9 @@ def _check_figures(stated: Certificate) -> None:
     else:
         is_right = figures.basis == "kept" and figures.speedup == 1 and not stated.steps
     if not is_right:
-        raise VerificationError(f"a speed-up of {figures.speedup} is not what is {figures.basis}")
+        raise VerificationError(
+            f"a speed-up of {figures.speedup} does not fit its basis, {figures.basis}"
+        )
 
 
 def _check_numbers(stated: Certificate, checked: CertificateCheck) -> None:

@@ -67,7 +67,7 @@ GROUPS = {
     "rules": "rewrite rules: list, show, check, derive, verify",
     "kernels": "fused kernels: find, show, verify, emit as code",
     "costs": "measured costs: show, export, import, clear, farm",
-    "fleet": "many models: make all of a folder faster, look at what became of them",
+    "fleet": "many models: make all of a folder faster, look at the results",
 }
 #: Stands for its group where no second word is given.
 _DEFAULTS = {"rules": "rules list", "fleet": "fleet run"}
@@ -106,7 +106,7 @@ COMMANDS = {
          "models", "convert", "convert_arguments"),
         ("fleet run", "make many models faster; the same command goes on",
          "fleet", "run_fleet", "fleet_arguments"),
-        ("fleet status", "what became of the models of an output folder",
+        ("fleet status", "the results of the models of an output folder",
          "fleet", "fleet_status", "status_arguments"),
         ("fleet page", "write a page about the models of an output folder",
          "fleet", "write_page", "page_arguments"),
@@ -136,15 +136,15 @@ COMMANDS = {
          "mugraphs", "verify_kernel", "verify_arguments"),
         ("kernels emit", "print the code of a μGraph's kernels: Triton, CUDA C++ or C",
          "mugraphs", "emit_kernels", "emit_arguments"),
-        ("costs show", "show what was measured, on which devices, and what is stale",
+        ("costs show", "show the measured times, by device, and those that are stale",
          "costs", "show_costs", "show_arguments"),
-        ("costs export", "write what was measured on one device as a table for --cost table:FILE",
+        ("costs export", "write the times of one device as a table for --cost table:FILE",
          "costs", "export_costs", "export_arguments"),
         ("costs import", "add a recorded table to the cost cache",
          "costs", "import_costs", "import_arguments"),
         ("costs farm", "measure the kernels of many models once, on quiet cores, into a snapshot",
          "costs_farm", "farm_costs", "farm_arguments"),
-        ("costs clear", "forget what was measured, on all devices or on one",
+        ("costs clear", "forget measured times, of all devices or of one",
          "costs", "clear_costs", "clear_arguments"),
     )
 }  # fmt: skip

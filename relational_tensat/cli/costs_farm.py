@@ -33,7 +33,7 @@ def farm_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--device", choices=("cpu", "cuda"),
-        help="what is measured on, where --cost and --effort do not say so [cpu]",
+        help="the device, if --cost and --effort do not say so [cpu]",
     )  # fmt: skip
     add_tree(parser, Options)
 

@@ -74,7 +74,7 @@ def print_records(holding: Holding, console: Console) -> None:
 def print_calibration(holding: Holding, console: Console) -> None:
     """Print how well the analytic profile, fitted to a device's times, estimates others."""
     calibration = calibrate(base_profile(holding.key), holding.times_us())
-    console.print(f"what is not measured is estimated by {calibration.describe()}")
+    console.print(f"other kernels are estimated by {calibration.describe()}")
     if calibration.median_error is not None:
         _print_families(calibration, console)
 

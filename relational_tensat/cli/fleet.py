@@ -285,7 +285,7 @@ def plan_text(plan: FleetPlan) -> str:
     text = f"{count} model{'s' * (count > 1)} to optimize, {plan.at_once} at a time"
     if plan.quiet_cores and plan.at_once > 1:
         cores = f"{plan.quiet_cores} quiet core{'s' * (plan.quiet_cores > 1)}"
-        text += f"; what is timed takes turns on {cores}, {2 * plan.quiet_cores} would halve that"
+        text += f"; timed parts take turns on {cores}, {2 * plan.quiet_cores} would halve that"
     return text
 
 

@@ -202,7 +202,7 @@ def verification_lines(verification: MuGraphVerification) -> list[str]:
         if verification.takes_large_sums:
             level = f"relative error {verification.level_error:.1e}"
         else:
-            level = "what is stored between kernels overflows"
+            level = "a tensor between kernels overflows"
         lines.append(f"float16, equal logits, values of 10,000: {level}")
     if verification.takes_masks:
         lines.append(

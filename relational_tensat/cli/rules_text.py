@@ -350,8 +350,8 @@ def _print_ways(results: Sequence[Verified], console: Console) -> None:
         console.print(line)
     if importlib.util.find_spec("z3") is None:
         console.print(
-            "z3 is not installed (pip install relational-tensat[proofs]): what is rarely met is not"
-            " looked for, nothing is proved, and fewer rules pass"
+            "z3 is not installed (pip install relational-tensat[proofs]): rare cases are not looked for,"
+            " nothing is proved, and fewer rules pass"
         )
 
 

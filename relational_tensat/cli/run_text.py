@@ -383,5 +383,5 @@ def _confidence(result: Result) -> str:
     if result.keeps_original:
         slower = any(run is not None and run.keeps_original for run in (result.whole, result.race))
         reason = "not faster, measured whole" if slower else "not known to be right"
-        return f"the original, as what is cheaper by the sums is {reason}; {proof_text(result)}"
+        return f"the original, as the graph that is cheaper by the sums is {reason}; {proof_text(result)}"
     return proof_text(result)

@@ -111,7 +111,9 @@ class Laws:
             symbol = Symbol(node.op, node.attrs, len(node.children))
             key = (symbol, node.operand_types)
             if key not in self._signature_ids:
-                raise InputError(f"the rule {rule.name!r} builds what is not in the database")
+                raise InputError(
+                    f"the rule {rule.name!r} builds an e-node that is not in the database"
+                )
             nodes.append((self._signature_ids[key], node.children))
         return Law(rule, tuple(signatures), source, Side(base, tuple(nodes), instance.roots))
 

@@ -311,7 +311,7 @@ class FileChange:
             raised.append(f"operator set {before.opset} to {after.opset}")
         if after.ir_version > before.ir_version:
             raised.append(f"file format {before.ir_version} to {after.ir_version}")
-        return f"versions raised, as what is new needs them: {', '.join(raised)}" if raised else ""
+        return f"versions raised, as new operators need them: {', '.join(raised)}" if raised else ""
 
     @property
     def fixed_inputs(self) -> str:

@@ -197,7 +197,7 @@ def kernel_overhead(checked: CheckedRun, values: int) -> BesideKernels:
                 after = count_size_nodes(*sized.file)
     except runtime_errors() as error:
         reason = " ".join(str(error).split())
-        note = f"what computes sizes is in no time: onnxruntime does not take the graph: {reason}"
+        note = f"times leave out nodes that compute sizes: onnxruntime does not take the graph: {reason}"
         return BesideKernels(run_us, run_us, note)
     return BesideKernels(cost.run_us(values, before), cost.run_us(values, after))
 

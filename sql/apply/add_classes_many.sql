@@ -1,4 +1,4 @@
--- What labelled_classes_text in explore/apply/direct_targets.py does, where labels are joined instead of looked up
+-- The same as labelled_classes_text in explore/apply/direct_targets.py, with labels joined instead of looked up
 -- in a list of them all (see MANY_LABELS in explore/apply/direct.py).
 INSERT INTO eclass
 WITH bottom AS (

@@ -1,4 +1,4 @@
--- What new_classes_text in explore/apply/targets.py does, where there are so many classes that a list of all labels no
+-- The same as new_classes_text in explore/apply/targets.py, for so many classes that a list of all labels no
 -- longer fits into the processor's cache, or several threads, under which no list is in order: labels are joined
 -- (see MANY_LABELS in explore/apply/direct.py).
 INSERT INTO eclass

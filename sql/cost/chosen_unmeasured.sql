@@ -1,5 +1,5 @@
--- What of chosen e-nodes has a bound or an estimate for a cost: signatures, with a bit for each operand that is computed although its
--- kernel would arrange it before. What is known before inference costs nothing.
+-- Chosen e-nodes whose cost is a bound or an estimate: signatures, with a bit for each operand that is computed although its
+-- kernel would arrange it before. Values known before inference cost nothing.
 SELECT DISTINCT e.signature, CASE WHEN own.signature IS NULL THEN 0 ELSE own.computed END AS computed
 FROM enode AS e
 JOIN eclass AS class ON class.id = e.class

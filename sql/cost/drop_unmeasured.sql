@@ -1,2 +1,2 @@
--- Forget what stands for costs that nobody had measured: bounds and estimates.
+-- Forget stand-ins for costs that nobody had measured: bounds and estimates.
 DELETE FROM cost WHERE source IN (SELECT unnest($labels))

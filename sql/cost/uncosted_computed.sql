@@ -1,5 +1,5 @@
 -- Signatures with operands that are computed although kernels would arrange them before, which have no cost as such,
--- of e-nodes on which a result depends. What somebody has put into cost holds for all operands.
+-- of e-nodes on which a result depends. A row that somebody has put into cost holds for all operands.
 SELECT DISTINCT o.signature, o.computed
 FROM computed_operands AS o
 JOIN eclass AS class ON class.id = o.class

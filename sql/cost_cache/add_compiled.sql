@@ -1,4 +1,4 @@
--- Add what code took; where another process was first, its time stays.
+-- Add the times of code; if another process was first, its time stays.
 INSERT INTO compiled_cost
 SELECT
     unnest($code::VARCHAR[]), $compiler, $kind, $device, $driver, $libraries, $protocol,

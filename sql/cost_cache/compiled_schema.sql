@@ -1,4 +1,4 @@
--- What kernels in C took that a run made for its model, or parts of it with them and without: a row for each code, compiler with its flags, and device.
+-- The times of kernels in C that a run made for its model, or of parts of it with them and without: a row for each code, compiler with its flags, and device.
 CREATE TABLE IF NOT EXISTS compiled_cost (
     code VARCHAR NOT NULL,           -- SHA-256 of the code, and of what it was compared with
     compiler VARCHAR NOT NULL,       -- its version and flags

@@ -1,3 +1,3 @@
--- Forget what kernels in C took on one device with one driver, set of libraries and protocol.
+-- Forget the times of kernels in C on one device with one driver, set of libraries and protocol.
 DELETE FROM compiled_cost
 WHERE kind = $kind AND device = $device AND driver = $driver AND libraries = $libraries AND protocol = $protocol

@@ -1,4 +1,4 @@
--- What races of whole graphs said: a row for each graph that raced against an original on a device. Costs are corrected by them.
+-- The results of races of whole graphs: a row for each graph that raced against an original on a device. Costs are corrected by them.
 CREATE TABLE IF NOT EXISTS race_outcome (
     model VARCHAR NOT NULL,          -- what raced: its name, and hashes of both graphs
     before_us VARCHAR NOT NULL,      -- JSON: microseconds of the original by kind of kernel, by measured sums
@@ -10,5 +10,5 @@ CREATE TABLE IF NOT EXISTS race_outcome (
     date VARCHAR NOT NULL,           -- UTC, ISO 8601
     PRIMARY KEY (model, before_us, after_us, kind, device, driver, libraries, protocol)
 );
--- How was raced: what races of another version said does not count. Caches of before have no such column.
+-- The way of racing: results of races of another version do not count. Caches of before have no such column.
 ALTER TABLE race_outcome ADD COLUMN IF NOT EXISTS race_version INTEGER DEFAULT 1

@@ -1,4 +1,4 @@
--- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And how long was measured and raced for a run, and what it chose.
+-- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And the seconds of measuring and racing of a run, and its choice.
 CREATE TABLE IF NOT EXISTS raced_graph (
     original VARCHAR NOT NULL,       -- hash of the original's content
     graph VARCHAR NOT NULL,          -- of the other graph's

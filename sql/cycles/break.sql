@@ -1,6 +1,6 @@
 -- Filter e-nodes that close a cycle with older ones which surely stay; how many, and of how many it was open.
 -- An e-node closes a cycle with older ones if, and only if, some way over these leads from a child back to its
--- class. First those are taken whose ways cannot be in doubt; what is left is asked again, until all are decided.
+-- class. First those are taken whose ways cannot be in doubt; the rest is asked again, until all are decided.
 WITH closing AS MATERIALIZED (
     FROM (
         WITH RECURSIVE

@@ -1,2 +1,2 @@
--- What patterns compare depends on the rules: a list of heads by symbol, whose ids are dense, says which.
+-- Heads, which patterns compare, depend on the rules: a list of heads by symbol, whose ids are dense, says which.
 UPDATE signature SET head = $heads[symbol]

@@ -1,4 +1,4 @@
--- What a run did with a rule: per iteration, the matches worked on and the e-nodes made.
+-- The work of a run on a rule: per iteration, the matches worked on and the e-nodes made.
 SELECT iteration, sum(matches)::BIGINT AS matches, sum(e_nodes)::BIGINT AS e_nodes
 FROM (
     SELECT m.iteration, m.matches, 0 AS e_nodes

@@ -1,4 +1,4 @@
--- Forget why the last exploration ended, and what is of its search alone: another begins, and names its subgraphs by itself.
+-- Forget why the last exploration ended, and the rows of its search alone: another begins, and names its subgraphs by itself.
 DELETE FROM meta WHERE key = 'stop_reason';
 DROP TABLE IF EXISTS subgraph;
 DROP TABLE IF EXISTS subgraph_node;

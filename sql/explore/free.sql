@@ -1,4 +1,4 @@
--- Drop the large tables that a step has worked with: what is held until the next one fills them is held twice.
+-- Drop the large tables that a step has worked with: rows held until the next one fills them are held twice.
 DROP TABLE IF EXISTS match;
 DROP TABLE IF EXISTS application;
 DROP TABLE IF EXISTS fresh;

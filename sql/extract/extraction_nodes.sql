@@ -1,6 +1,6 @@
--- Kept e-nodes with the cost of choosing them. What depends on weights only is folded before inference:
+-- Kept e-nodes with the cost of choosing them. E-nodes that depend on weights only are folded before inference:
 -- it is free, and in a class that can be had from weights only, nothing else is worth choosing. Where operands are
--- computed that kernels usually find as constants, computed_cost holds. What is known of classes is looked up in
+-- computed that kernels usually find as constants, computed_cost holds. Facts about classes are looked up in
 -- one list: a join for each operand took twice as long to plan as all else.
 SELECT
     e.id, e.class, e.c0, e.c1, e.c2, e.c3, e.c4, e.iteration, known.weight_only[e.class] AS weight_only,

@@ -1,2 +1,2 @@
--- The e-nodes that may be chosen, by what they are: signature and canonical children.
+-- The e-nodes that may be chosen, by signature and canonical children.
 SELECT id, class, signature, c0, c1, c2, c3, c4 FROM enode WHERE NOT filtered ORDER BY id

@@ -1,4 +1,4 @@
--- The ledger of a fleet: what became of each model. One process writes it.
+-- The ledger of a fleet: the result of each model. One process writes it.
 CREATE TABLE fleet_format AS SELECT '4' AS version;
 COMMENT ON TABLE fleet_format IS 'The version of these tables.';
 COMMENT ON COLUMN fleet_format.version IS 'Raised when a table changes its meaning; others are refused.';

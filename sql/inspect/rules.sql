@@ -1,4 +1,4 @@
--- What each rule did: matches, new e-nodes, unions asked for, e-nodes in the extracted graph, seconds.
+-- The work of each rule: matches, new e-nodes, unions asked for, e-nodes in the extracted graph, seconds.
 SELECT
     rule.name,
     coalesce(sum(matched.matches), 0)::BIGINT AS matches,

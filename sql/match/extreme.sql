@@ -1,4 +1,4 @@
--- The classes whose elements may be extreme: constants that are, and what operators that keep the size of their
+-- The classes whose elements may be extreme: constants that are, and results of operators that keep the size of their
 -- operands ($keeping: by signature, from 1 on) make of these; $hidden: e-nodes that are not shown count, too.
 CREATE OR REPLACE TEMP TABLE extreme AS
 WITH RECURSIVE flag AS (SELECT $keeping::BOOLEAN[] AS keeps),

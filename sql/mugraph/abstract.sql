@@ -1,4 +1,4 @@
--- The saturated abstract e-graph as the search joins it: a row for each e-node, and what class it is of.
+-- The saturated abstract e-graph as the search joins it: a row for each e-node, with its class.
 -- A root mean square has the number of elements under the root as its size, a sum those that it adds.
 -- The tuple that several outputs are in the e-graph is no operator of the program.
 CREATE TABLE abstract AS

@@ -1,5 +1,5 @@
--- What can be applied to the terms of one size, and to them with smaller ones: each join with the abstract
--- e-graph leaves only what can still become the program. Of a commutative operator the later term is first.
+-- Operators that apply to the terms of one size, and to them with smaller ones: each join with the abstract
+-- e-graph leaves only terms that can still become the program. Of a commutative operator the later term is first.
 INSERT INTO candidate
 WITH fresh AS (SELECT * FROM term WHERE size = $size)
 -- functions of one element
@@ -28,7 +28,7 @@ JOIN abstract AS m ON m.a = x.class AND m.op = 'sum' AND m.size = c.iterations
 SEMI JOIN summable AS s ON s.variable = c.loop AND s.op = 'sum' AND s.inputs = s.carriers & x.uses
 WHERE x.stage = 0 AND x.dims & c.loop = 0 AND x.size < $most
 UNION ALL
--- accumulators that concatenate what is computed; what is loaded could be loaded whole
+-- accumulators that concatenate computed tiles; loaded ones could be loaded whole
 SELECT
     x.config, 'accumulate concat', '', c.loop, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, x.loads, 1, x.class, x.parts
 FROM fresh AS x

@@ -1,4 +1,4 @@
--- What a search for kernels keeps in a file: its tables, level by level of kernels, and what it found.
+-- The file of a search for kernels: its tables, level by level of kernels, and its findings.
 CREATE TABLE variable (bit BIGINT, name VARCHAR);
 COMMENT ON TABLE variable IS 'Index variables: sets of them are sums of bits.';
 COMMENT ON COLUMN variable.bit IS 'What stands for it in sets.';

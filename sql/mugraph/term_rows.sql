@@ -1,2 +1,2 @@
--- What is known of each term: operators, stage, abstract class, fingerprint.
+-- The facts about each term: operators, stage, abstract class, fingerprint.
 SELECT id, size, stage, class, value FROM term

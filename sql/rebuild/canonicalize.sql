@@ -1,5 +1,5 @@
 -- Rewrite the e-nodes whose class or children moved; the stamp makes these rows new to the matcher.
--- Class ids are dense: a list of all classes answers at once what six joins would.
+-- Class ids are dense: a list of all classes gives at once the answers of six joins.
 UPDATE enode
 SET
     class = parent_of[class], c0 = coalesce(parent_of[c0], 0), c1 = coalesce(parent_of[c1], 0),

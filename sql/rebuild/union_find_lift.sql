@@ -1,4 +1,4 @@
--- The first half of what union_find does, where there are many classes (see MANY_CLASSES in egraph/rebuild.py):
+-- The first half of union_find, for many classes (see MANY_CLASSES in egraph/rebuild.py):
 -- raise canonical classes to the highest label of those that join them.
 UPDATE eclass SET height = joining.height
 FROM (

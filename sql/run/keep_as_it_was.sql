@@ -1,4 +1,4 @@
--- Of what some values of the original graph are computed from, only its own e-nodes are extracted any more.
+-- Some values of the original graph, and the values they are computed from, are extracted by its own e-nodes only.
 WITH RECURSIVE computing(enode) AS (
     SELECT enode FROM original_value WHERE list_contains($names, name)
     UNION

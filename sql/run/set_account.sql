@@ -1,2 +1,2 @@
--- What a run tells of its result, as JSON: the head of its page says it as the terminal does.
+-- The account of a run, as JSON: the head of its page says it as the terminal does.
 INSERT OR REPLACE INTO meta VALUES ('account', $text)

@@ -1,5 +1,5 @@
 -- The course of the run
--- When it found what, and where its time went; of the process that ended it.
+-- The times of its findings, and of its parts, in the process that ended it.
 
 CREATE TABLE run_event (
     seconds DOUBLE NOT NULL, phase VARCHAR NOT NULL, iteration INTEGER NOT NULL,

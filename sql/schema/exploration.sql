@@ -1,5 +1,5 @@
 -- The exploration
--- What its iterations did. Those of another exploration of the e-graph, by whatever process, are numbered on.
+-- The work of its iterations. Those of another exploration of the e-graph, by any process, are numbered on.
 
 CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
 COMMENT ON TABLE meta IS 'Facts about the run.';

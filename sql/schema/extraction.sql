@@ -1,5 +1,5 @@
 -- The extracted graph
--- Which extractions there were, and what the last one chose.
+-- The extractions, and the choice of the last one.
 
 CREATE TABLE extraction_log (
     iteration INTEGER NOT NULL, cost_us DOUBLE NOT NULL, best_us DOUBLE NOT NULL, bound_us DOUBLE NOT NULL,

@@ -1,5 +1,5 @@
 -- Kernels
--- The rows of searches that kernels came from: what fused_kernel.graph has of them.
+-- The rows of searches that kernels came from: the column fused_kernel.graph is made of them.
 
 CREATE VIEW kernel_term AS
 SELECT k.mugraph, r.*

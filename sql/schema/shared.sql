@@ -1,8 +1,8 @@
--- What all e-graphs of a database share
+-- Tables that all e-graphs of a database share
 -- Operators, types, rules, costs, and how the run was asked for. A run has one e-graph, in the schema `main`; any
 -- other has a schema of its own.
 
--- An operator with its attributes and its number of operands: what an e-node applies, whatever the types.
+-- An operator with its attributes and its number of operands: an e-node applies it, to operands of any types.
 CREATE TABLE symbol (
     id INTEGER NOT NULL, op VARCHAR NOT NULL, attrs VARCHAR NOT NULL, arity INTEGER NOT NULL,
     foldable BOOLEAN NOT NULL, unpacks BOOLEAN NOT NULL

@@ -1,5 +1,5 @@
 -- The universe
--- What rules can do in the one e-graph that all subgraphs of a search are parts of; runs with `--search mcts` and `--search
+-- The applications of rules in the one e-graph that all subgraphs of a search are parts of; runs with `--search mcts` and `--search
 -- focus-mcts` have this table. Each application is found and built once, whichever subgraph asks first.
 
 CREATE TABLE universe_application (

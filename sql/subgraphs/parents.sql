@@ -1,2 +1,2 @@
--- What every class has become, by id: ids are dense.
+-- The present class of every class, by id: ids are dense.
 SELECT parent FROM eclass ORDER BY id

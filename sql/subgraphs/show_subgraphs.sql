@@ -1,2 +1,2 @@
--- What any subgraph has is extracted from; not what saturation had before them.
+-- The e-nodes of all subgraphs are extracted from, without those that saturation had before.
 UPDATE enode SET filtered = id NOT IN (SELECT enode FROM subgraph_node)

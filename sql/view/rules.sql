@@ -1,4 +1,4 @@
--- What each rule did: its law, matches, unions, e-nodes that it made, those of them in the result, seconds.
+-- The work of each rule: its law, matches, unions, e-nodes that it made, those of them in the result, seconds.
 SELECT
     min(rule.id), rule.name, any_value(rule.law),
     coalesce(sum(matched.matches), 0)::BIGINT, coalesce(sum(united.unions), 0)::BIGINT,

@@ -1,4 +1,4 @@
--- The decisions of a tree search, each with what its rollouts came to: the cheapest graph of the best, and of the median.
+-- The decisions of a tree search, each with the outcome of its rollouts: the cheapest graph of the best, and of the median.
 SELECT
     d.decision, r.name, d.rollouts, d.mean_ms, d.cost_us, d.best_us, d.e_nodes, d.seconds,
     coalesce(o.least_us, d.cost_us), coalesce(o.median_us, d.cost_us), coalesce(n.nodes, 0)

@@ -236,8 +236,8 @@ def test_the_report_has_a_line_of_it(
     ) in out.splitlines()
     assert "optimal" not in out
     assert (
-        "extracted: ilp, the original, as what is cheaper by the sums is not faster, measured whole; "
-        "gap 40.00%" in out
+        "extracted: ilp, the original, as the graph that is cheaper by the sums is not faster, "
+        "measured whole; gap 40.00%" in out
     )
     assert "rules that made the result" not in out
     assert command(model, "--quiet") == 0

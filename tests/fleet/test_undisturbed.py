@@ -92,7 +92,7 @@ def test_the_plan_says_what_bounds_a_fleet_that_is_timed(tmp_path: Path, place: 
     (plan,) = plans
     assert plan_text(plan) == "2 models to optimize, 1 at a time"
     assert plan_text(replace(plan, at_once=4)) == (
-        "2 models to optimize, 4 at a time; what is timed takes turns on 1 quiet core, 2 would halve that"
+        "2 models to optimize, 4 at a time; timed parts take turns on 1 quiet core, 2 would halve that"
     )
     assert plan_text(replace(plan, at_once=4, quiet_cores=0)) == "2 models to optimize, 4 at a time"
 

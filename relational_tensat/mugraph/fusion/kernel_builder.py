@@ -328,7 +328,7 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
     kernel = Apply("fused", operands, attrs)
     return Rule(
         name,
-        "a kernel computes what the operators compute that it is made of",
+        "a kernel computes the same as its operators",
         sources,
         tuple(
             Apply("part", (kernel,), (("index", Literal(place)),)) for place in range(len(sources))

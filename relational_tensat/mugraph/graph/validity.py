@@ -88,7 +88,9 @@ def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
         if name not in dims:
             raise InputError(f"{graph.name}: no step computes the output {name!r}")
         if name in graph.wide:
-            raise InputError(f"{graph.name}: the output {name!r} is wide, as only what is between")
+            raise InputError(
+                f"{graph.name}: the output {name!r} is wide, as only tensors between kernels may be"
+            )
     return dims
 
 

@@ -223,7 +223,7 @@ def compiler() -> str:
     if named := os.environ.get("CC"):
         if shutil.which(named) is None:
             raise MissingDependencyError(
-                f"kernels in C need a C compiler: CC is {named!r}, which is none"
+                f"kernels in C need a C compiler: CC is {named!r}, which does not exist"
             )
         return named
     found = shutil.which("cc") or shutil.which("gcc")

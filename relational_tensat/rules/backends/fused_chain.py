@@ -137,7 +137,7 @@ def _decoded(body: str) -> Any:
     try:
         return json.loads(bytes.fromhex(body.removeprefix(_WORD)))
     except ValueError as error:
-        raise ShapeError(f"fused: a body that is none: {error}") from error
+        raise ShapeError(f"fused: the body is malformed: {error}") from error
 
 
 def _value(value: Any) -> AttrValue:

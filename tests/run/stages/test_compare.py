@@ -122,7 +122,7 @@ def test_versions_that_are_raised_are_in_the_report(
     report = json.loads(capsys.readouterr().out)
     assert onnx.load(target).opset_import[0].version == 17
     assert (
-        "versions raised, as what is new needs them: operator set 11 to 17, file format 6 to 8"
+        "versions raised, as new operators need them: operator set 11 to 17, file format 6 to 8"
         in report["notes"]
     )
 
