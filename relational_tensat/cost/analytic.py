@@ -79,9 +79,9 @@ def _times(rates: Mapping[str, float], factor: float) -> Mapping[str, float]:
 def with_cache_state(profile: Profile, graph: Graph, prices: Prices = profile_us) -> Profile:
     """Return a profile as a graph finds its caches that runs, for some milliseconds, in turn with others.
 
-    Of the runs of a turn the first finds next to nothing there, the second half of it, the fourth nearly
-    all; so the part is the less, the fewer runs such a turn has: none where one takes ``weight_cache_us``,
-    half where it takes half of that. How long it takes depends on that part in turn: T = cold - part (cold
+    The first run of a turn finds next to nothing there, the second half of it, the fourth nearly all. So
+    the part is the less, the fewer runs a turn has: nothing if one takes ``weight_cache_us``, half if it
+    takes half of that. How long it takes depends on that part in turn: T = cold - part (cold
     - warm), and part = 1 - T / weight_cache_us. A graph that is compared with it is run as often
     (``Repeated.as_often_as``), so that the same part holds for it, however quick it is. A graph that says
     in its metadata what it was compared with keeps that part.

@@ -1,8 +1,8 @@
 """The cost cache: measured times in one DuckDB file, which any number of processes may share.
 
-DuckDB lets one process at a time write to a file, so nobody keeps it open: a batch is looked up in one
-query, and each result is written by itself (attach, insert, detach: some 10 ms against the tenths of a
-second that measuring takes). A process that finds the file locked waits for those milliseconds. A result
+DuckDB lets one process at a time write to a file, so nobody keeps it open. A batch is looked up in one
+query, and each result is written by itself: attach, insert and detach take some 10 ms, and measuring takes
+tenths of a second. A process that finds the file locked waits for those milliseconds. A result
 that has been written is there for good, whatever happens to the process: DuckDB commits through its log.
 Ctrl-C waits until a row is written: DuckDB would drop the statement that it interrupts. A folder of
 small files would need no lock, and would have to be tidied up; this is one file, open to anyone's SQL.

@@ -4,13 +4,13 @@ For each measured time the logarithm of time / price is known. An estimate's is 
 three steps, from the least specific to the most: the median over all times; the kernels of its family, with
 the first as one more, of weight ``PARENT``; those of its operator, with the second likewise. A kernel's
 weight is 1 / (1 + (d / ``NEAR``)²), d being its distance in the logarithms of the roofline's arithmetic and
-memory time (Shepard 1968, "A two-dimensional interpolation function for irregularly-spaced data"), so
-kernels of its own size decide where there are any, and far ones where there are none. No ratio counts as
-further than ``MOST`` from its step's parent: a few wild times do not decide.
+memory time (Shepard 1968, "A two-dimensional interpolation function for irregularly-spaced data"). So
+kernels of its own size decide if there are any, and else far ones. No ratio counts as further than ``MOST``
+from its step's parent: a few wild times do not decide.
 
 A mix of measured and estimated costs misleads where one kind is cheaper as a rule. With 40 of a model's 124
-measured kernels the others' sum is estimated 1 % too high (regnet), with a factor for each family, launch,
-arithmetic and memory fitted over all, it was 45 % too low; 12 and 20 % too low for mobilenet_v3.
+measured kernels the others' sum is estimated 1 % too high (regnet). With a factor for each family, and
+launch, arithmetic and memory fitted over all, it was 45 % too low; 12 and 20 % too low for mobilenet_v3.
 
 A backend knows more about the price of a kernel than its profile does (``Prices``).
 """

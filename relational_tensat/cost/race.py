@@ -3,7 +3,7 @@
 A heat runs all graphs in turn, each as a runtime has just loaded it: a graph that was loaded first, or lies
 elsewhere in memory, is 5 to 10 % slower for no other reason. So heats are what is repeated, and their
 spread is the noise. A graph that is slower than another beyond the noise leaves the race (Birattari et al.
-2002, "A racing algorithm for configuring metaheuristics"); the winner is then compared with the original in
+2002, "A racing algorithm for configuring metaheuristics"). The winner is then compared with the original in
 heats of its own, since the fastest of many is partly the luckiest. The original takes part twice: the
 difference is noise, too.
 
@@ -14,8 +14,8 @@ how many times as fast as the original a graph is. If kernels of kind k cost m_k
 and o_k in the original, and truly f_k times as much, then the sum of f_k m_k is that of f_k o_k divided by
 the speed-up. Each race and graph is one such equation, over the original's cost, so that its error is that
 of the speed-up. The factors are least squares of all of them, each weighted by its error, and of f_k = 1
-within ``SPREAD``: they say as much as the races do, and are 1 where those say nothing (Hoerl and Kennard
-1970, "Ridge regression"). A race compares graphs, so what all kernels have in common is not learnt.
+within ``SPREAD`` (Hoerl and Kennard 1970, "Ridge regression"). They say as much as the races do, and are 1
+where those say nothing. A race compares graphs, so what all kernels have in common is not learnt.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ An e-node is filtered if, and only if, it closes a cycle with older ones that ar
 depends on the ages of e-nodes alone, nothing is filtered without need, and the oldest e-node of a class
 always stays: its operands are older than whatever has the class as an operand.
 
-In the search, the labels of the classes are an order of what is kept already, and stay one as e-nodes are
-added (limited search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremental cycle
-detection, topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its
-children closes no cycle; for another, only ways whose labels lie between its children's and its own are
-searched. Only the core that cycles may lie in is searched: it is small even where thousands of labels are
+In the search, the labels of the classes are an order of the kept e-nodes, and stay one as e-nodes are
+added. An e-node above its children closes no cycle. For another, only ways whose labels lie between its
+children's and its own are searched (limited search from both ends: Haeupler, Kavitha, Mathew, Sen and
+Tarjan 2012, "Incremental cycle detection, topological ordering, and strong component maintenance", sections
+2 and 3). Only the core that cycles may lie in is searched: it is small even where thousands of labels are
 broken.
 """
 
@@ -298,10 +298,10 @@ def reject_cyclic_applications(database: Database, leaves: int, rules: str, root
 def suspects_text(leaves: int, roots: int = 2) -> str:
     """Return the statement that fills ``suspect``: applications that may close a cycle, by heights.
 
-    An application puts its roots above its variables: that closes no cycle where all variables of one
-    match lie lower than the roots of the others, which is so for most. Class ids are dense, so that a list
-    of all heights answers at once what a join for each variable would. Of rules with fewer sources than
-    others, a root is 0 and has no height.
+    An application puts its roots above its variables. That closes no cycle if all variables of one match
+    lie lower than the roots of the others, which is so for most. Class ids are dense, so that a list of all
+    heights answers at once what a join for each variable would. Of rules with fewer sources than others, a
+    root is 0 and has no height.
 
     Args:
         leaves: how many of an application's bindings are each of its matches'.

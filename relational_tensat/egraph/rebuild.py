@@ -1,8 +1,8 @@
 """Rebuild: after unions, make every id canonical and close the e-graph under congruence.
 
-Set at a time (egg, Willsey et al. 2021, section 3, for the invariants): all unions of a phase become
-components, all rows that mention a moved class are rewritten, rows that became equal ask for the next
-unions; until there are none.
+It works set at a time (egg, Willsey et al. 2021, section 3, for the invariants). All unions of a phase
+become components, all rows that mention a moved class are rewritten, and rows that became equal ask for the
+next unions, until there are none.
 """
 
 from __future__ import annotations

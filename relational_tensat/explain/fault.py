@@ -125,8 +125,8 @@ class Fault:
 
     Attributes:
         step: the step at fault; ``steps`` how many there are.
-        e_nodes: ids of the e-nodes that the application built and that the graph has in place of what
-            it replaced; empty where one of these is of the original graph, so that it cannot be left out.
+        e_nodes: ids of the e-nodes that the application built and that the graph has instead of the
+            replaced ones; empty if one of these is of the original graph, so that it cannot be left out.
         reproduction: Python that runs what was replaced and what replaced it, alone.
     """
 

@@ -74,8 +74,8 @@ _NEVER = float("inf")
 class FormGraph:
     """A congruence closure that records when two forms became one.
 
-    The union-find has no path compression, so that the latest time on the way between two forms is the
-    time since which they are one (Nieuwenhuis and Oliveras, "Fast congruence closure and extensions",
+    The union-find has no path compression. So the latest time on the way between two forms is the time
+    since which they are one (Nieuwenhuis and Oliveras, "Fast congruence closure and extensions",
     Information and Computation 2007).
 
     Args:

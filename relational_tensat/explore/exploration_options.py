@@ -127,12 +127,12 @@ class ExplorationOptions(OptionGroup):
             ``none``.
         search: the strategy, which decides on the growth. ``saturation``: one e-graph. ``auto``: the same,
             then ``focus`` from there, for as long as that is worth the wait, unless fewer ``iterations``
-            than by default ended it (in ``explore``, which has no costs, nothing goes on). ``focus``:
+            than by default ended it. (``explore`` has no costs, so nothing goes on there.) ``focus``:
             subgraphs, parts of one universe, from the original graph and from the cheapest found in the
-            subgraph before; it extracts from each, so it needs costs. ``focus-mcts``: the same; once the
+            subgraph before; it extracts from each, so it needs costs. ``focus-mcts``: the same. Once the
             first width's restarts find nothing, a tree search of the same universe follows, within half of
-            the time that is left, then focus from the graph that it found. ``mcts``: subgraphs of a tree of
-            rules, by which it decides what to apply next to the real one. It needs costs, too.
+            the time that is left. Then focus goes on from the graph that it found. ``mcts``: subgraphs of a
+            tree of rules, by which it decides what to apply next to the real one. It needs costs, too.
         subgraph_nodes: the first subgraphs of a search have no more e-nodes, later ones of ``focus`` twice
             as many each time, up to ``node_limit``; see ``first_subgraph_nodes`` for the default.
         universe_limit: of all subgraphs of a search together.

@@ -4,7 +4,7 @@ The universe is one e-graph: an equality found in any subgraph holds in all, and
 is built once. ``enode.filtered`` shows one subgraph at a time: e-nodes outside it are neither matched nor
 extracted, like those that its cycle filter took. So all statements of a step are those of an e-graph of its
 own, but for what is here. E-nodes of targets come into the subgraph, those of the universe and new ones
-alike; cycles are broken by the order in which e-nodes came; both limits count, the subgraph's and the
+alike. Cycles are broken by the order in which e-nodes came. Both limits count, the subgraph's and the
 universe's.
 
 A subgraph is grown from a seed: a graph of the e-graph.

@@ -1,10 +1,10 @@
 """Extraction between the iterations of exploration, and the final one.
 
-Each begins from the cheapest graph so far, with the extractor that the run was asked for: greedy methods do
+Each begins from the cheapest graph so far, with the extractor that the run was asked for. Greedy methods do
 not see e-nodes that pay only together (merged products above all), so they may stand still while the
 optimum moves. Together the extractions between iterations may take as long as exploration has taken, and
-``LEAST_S`` each anyway, in which a small e-graph's optimum is proven; their seconds count as exploration's
-where its time is limited. Open questions are left to the final one, which has a limit of its own. A search
+``LEAST_S`` each anyway, in which a small e-graph's optimum is proven. Their seconds count as exploration's
+if its time is limited. Open questions are left to the final one, which has a limit of its own. A search
 that chooses by graphs may then continue from another of several cheapest ones on a slow machine.
 """
 

@@ -1,8 +1,8 @@
 """Compiling the kernels with NVRTC: no driver, GPU, toolkit or header is needed.
 
 NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel ``nvidia-cuda-nvrtc``, in a
-CUDA toolkit or on the system; so are the functions of the driver that PyCUDA has not. Compiled code is kept
-in the user's cache folder, by the sources, the architecture and NVRTC's version.
+CUDA toolkit or on the system. So are the functions of the driver that PyCUDA does not have. Compiled code
+is kept in the user's cache folder, by the sources, the architecture and NVRTC's version.
 """
 
 from __future__ import annotations

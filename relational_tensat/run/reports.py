@@ -1,8 +1,8 @@
 """Reports beside a result's graph: the race, this machine's file, the file's size, kernels.
 
-A race says who took part, how fast they were, and who won; this machine's file is as onnxruntime saves it,
-compared with the one that runs anywhere; the written file is compared with the original; and a model's own
-kernels, of which the result has some, are listed. A run with dynamic dimensions has a sized result.
+A race says who took part, how fast they were, and who won. This machine's file is as onnxruntime saves it,
+compared with the one that runs anywhere. The written file is compared with the original. A model's own
+kernels, if the result has some, are listed. A run with dynamic dimensions has a sized result.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Elements are residues, ``int64`` in 0..PRIME-1. The prime is just below 2^28, so
 two residues is below 2^56 and a sum of 127 of them below 2^63: no step overflows ``int64``.
 
 Two polynomials (or quotients of polynomials) of degree d that differ agree in a random point with a
-probability of at most d / PRIME: two sides that agree on random residues are equal as formulas. A function
-that is no polynomial (``exp``, ``relu``, …) becomes a random function of the residues: equations that hold
-for it hold for every function.
+probability of at most d / PRIME. So two sides that agree on random residues are equal as formulas. A
+function that is no polynomial (``exp``, ``relu``, …) becomes a random function of the residues: equations
+that hold for it hold for every function.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def find_masks(graph: Graph) -> dict[str, MaskInput]:
     """Return the inputs of a graph that are masks, in order.
 
     These are conditions and integers that are 0 or 1, and floats whose every use is on the way into a
-    softmax (or an exponential, or a largest element), or into a condition: behind moves, sums, and
-    products with known numbers.
+    softmax (or an exponential, or a largest element), or into a condition. The way may have moves, sums,
+    and products with known numbers.
     """
     uses, ways = Uses(graph), _ways(graph)
     masks = {}

@@ -1,6 +1,6 @@
 """The outputs of a graph, as a flat list of named arrays; some cannot be compared.
 
-Those depend on random numbers, or are an extremum of several elements that met NaN: ONNX leaves open
+Those depend on random numbers, or are an extremum of several elements that met NaN. ONNX leaves open
 whether ReduceMax, ReduceMin and the largest of a window are NaN then. onnxruntime spreads NaN or passes
 over it by its place in memory, which any rewriting may change.
 """

@@ -111,9 +111,9 @@ _BLOCK = 262_147
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     """Draw all inputs of a graph, in their declared element types (bfloat16 as float32).
 
-    Floats are standard normal, in 0.5 to 1.5 where only positive numbers make sense, and 0 or 1 in masks
-    that are conditions or multiplied by large numbers; integers that index something are in its
-    range, others 0 or 1.
+    Floats are standard normal; in 0.5 to 1.5 if only positive numbers make sense; and 0 or 1 in masks that
+    are conditions or multiplied by large numbers. Integers that index something are in its range, others 0
+    or 1.
 
     Raises:
         InputError: an input is of an element type that cannot be drawn (strings, sequences).

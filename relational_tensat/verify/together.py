@@ -326,7 +326,7 @@ def _interleave(nodes: Sequence[Node], n_first: int) -> list[Node]:
     """Return nodes in an order in which few values and weights are waiting at a time.
 
     The first graph's nodes keep their order. A node of a later graph comes as soon as the first graph has
-    computed its operands and used its weights; a node that needs none of these comes just before its first
+    computed its operands and used its weights. A node that needs none of these comes just before its first
     reader.
 
     Args:

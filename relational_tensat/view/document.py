@@ -1,8 +1,8 @@
 """A run's page: as Python has it, made of the tables that the run has left, and as one HTML document.
 
 The document is the built front end, and the data of a run as inert text in it. Names of a model are not
-trusted. They are in a JSON block that no parser of HTML can leave, the front end only ever puts them into
-text nodes and attributes, and a content security policy allows no script but the front end's own, by its
+trusted. They are in a JSON block that no parser of HTML can leave, and the front end only ever puts them
+into text nodes and attributes. A content security policy allows no script but the front end's own, by its
 hash, and no connection to anywhere.
 """
 

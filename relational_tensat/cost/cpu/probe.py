@@ -8,12 +8,12 @@ So every operand that is an activation comes from a node before it, and both gra
     x0_1 → abs → op → reshape     x0_1 → abs → reshape      as often as there are copies
      z → relu → out                z → relu → out
 
-The difference, divided by the number of copies, is the operator as a graph has it: its operand just
-written, its weights not touched since the last run (or in the cache since then, where a graph's all stay
-there), its result in memory that others have used. Absolute
-values are taken because onnxruntime fuses them with nothing; equal ones of one input it would compute once.
+The difference, divided by the number of copies, is the operator as a graph has it. Its operand was just
+written; its weights were not touched since the last run, or are in the cache, where a graph's all stay
+there; its result is in memory that others have used. Absolute values are taken because onnxruntime fuses
+them with nothing; equal ones of one input it would compute once.
 
-Somebody has to read a result: onnxruntime never uses the memory of one that nobody reads again, so that the
+Some node has to read a result. onnxruntime never uses the memory of a result that nobody reads again: the
 graph without the operator would write to fresh memory all the time and take longer than the one with it.
 A reshape is a view: it takes as long for any tensor. Both graphs have the same number, of something small
 where need be.

@@ -32,8 +32,8 @@ _FIRST = "first"
 class SubjectStopwatch:
     """Times subjects by CUDA graphs, recorded when they are first asked for.
 
-    A single launch is one, too: cuDNN's functions take 60 to 100 µs before they enqueue anything, for which
-    the GPU would wait (on an H100, ResNet-50's kernels added up to 3,652 µs so, and ran in 1,967).
+    A single launch is one, too. cuDNN's functions take 60 to 100 µs before they enqueue anything, and the
+    GPU would wait for them: on an H100, ResNet-50's kernels added up to 3,652 µs so, and ran in 1,967.
     """
 
     def __init__(self, timer: Timer) -> None:

@@ -1,7 +1,7 @@
 """One source of a rule in an e-graph: how far it gets, one count after each join step.
 
 The order is that of the queries that exploration runs (``explore.compile``): the nodes of a source in
-pre-order; but leaves that must be equal are compared as soon as both are there, not at the end.
+pre-order. But leaves that must be equal are compared as soon as both are there, not at the end.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ _NAMED = 8
 class CompiledSkeleton:
     """A skeleton and the patterns that have this shape.
 
-    Where a node has two operators below it, their matches multiply; then the equal leaves, which join
-    the two, are part of the skeleton, and all its patterns have the same.
+    If a node has two operators below it, their matches multiply. Then the equal leaves, which join the two,
+    are part of the skeleton, and all its patterns have the same.
 
     Attributes:
         leaves: the equal leaves that all patterns share (as ``Pattern.leaves``), None if they differ.

@@ -1,6 +1,6 @@
 """Constants as rules ask of them: some are extreme, some are known before inference.
 
-Laws of the reals are not applied to extreme constants: ``(x + 1.5·2^23) - 1.5·2^23`` rounds x,
+Laws of the reals are not applied to extreme constants. ``(x + 1.5·2^23) - 1.5·2^23`` rounds x,
 ``x·300·300`` is infinite in float16, and a batch norm with the mean 10^6 loses half of its digits when it
 moves into a convolution. Rules that round are sound for moderate operands (see ``FloatFormat.moderate``).
 Values computed at run time count as moderate, and so do weights whose data are not known. Constants that

@@ -1,11 +1,11 @@
 """E-matching: from the e-graph's rows to the applications that a phase will carry out.
 
-One query fills ``match``, by a branch per live skeleton; new configurations are judged; matches joined
-with valid instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
+One query fills ``match``, by a branch per live skeleton. New configurations are judged. Matches joined with
+valid instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
 
 Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT. It decides
 which of them the node limit leaves out. By the ages of their e-nodes, it decides which ones the cycle
-filter takes. Of a rule, the youngest class comes first: an e-node that closes a cycle is then found to be
+filter takes. Of a rule, the youngest class comes first. So an e-node that closes a cycle is found to be
 younger than those of the original graph, and less has to be filtered. Multi-pattern rules take turns: of
 each, a full e-graph then has some.
 """

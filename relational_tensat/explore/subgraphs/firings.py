@@ -98,7 +98,7 @@ class Subgraphs:
     def live_rules(self) -> Flags:
         """Return which rules (by id) would change which subgraphs: a row each, a column for each subgraph.
 
-        It is exact but for applications that are not built: their e-nodes would be new to the universe, but
+        It is exact but for applications that are not built. Their e-nodes would be new to the universe; but
         if they are several e-nodes and unions, a subgraph may have all e-nodes already.
         """
         rules = self.universe.subgraph.rules

@@ -1,15 +1,15 @@
 """Landmark cuts: sets of e-nodes of which every choice that contains a class takes one.
 
 For any shape of a zone of classes around class m, an acyclic choice that contains m must enter
-it: it takes an e-node of the zone with no child inside. So over those e-nodes the sum of x is at
-least y of m. The relaxation gets by with less where many thin ways from m come together again
-further down and each is charged only for the widest. Such a zone is the sink side of a minimum cut:
-follow, from each e-node, the child that is hardest to derive, and x is the capacity of the
-e-nodes (LM-cut, from planning, follows the costliest child likewise).
+it: it takes an e-node of the zone with no child inside. So over those e-nodes the sum of x is at least y of
+m. The relaxation gets by with less where many thin ways from m come together again further down and each is
+charged only for the widest. Such a zone is the sink side of a minimum cut: follow, from each e-node, the
+child that is hardest to derive, with x as the capacity of the e-nodes. (LM-cut, from planning, follows the
+costliest child likewise.)
 
 ``Scarcity`` says where such a zone may lie: from a class that is chosen down to one of which too little is
-chosen. A choice of the relaxation splits a class among several e-nodes. Where all of them, each by some
-child, sooner or later need one class, that is needed as much as the class itself; but the rows ask it only
+chosen. A choice of the relaxation splits a class among several e-nodes. If all of them, each by some child,
+sooner or later need one class, that class is needed as much as the class itself. But the rows ask it only
 for the widest of the ways. Down from class m, count along each e-node's best child how much of m comes to
 class d. If that is more than is chosen of d, a zone that follows these children is a landmark cut that the
 point violates, unless something else can enter it.

@@ -1,7 +1,7 @@
 """Local search with exact neighbourhoods: most of a choice is fixed, the rest is solved with proof.
 
 If the relaxation takes all of its time, its rounded choice is often not the best one, and branching over
-the whole finds nothing in the time left. A neighbourhood is some classes; there every e-node may be chosen,
+the whole finds nothing in the time left. A neighbourhood is some classes. There every e-node may be chosen,
 elsewhere only the one that the best choice has (or, of a class that it does not need, that of tree-greedy).
 It is an e-graph itself, mostly a tenth of the whole once it is reduced, and proven optimal or improved in a
 second. A choice found there is a choice of the whole; no bound follows from it. (Large neighbourhood

@@ -1,20 +1,20 @@
 """Greedy from the leaves up: by tree cost, or by the whole set of classes that a class is built from.
 
-Tree-greedy is TENSAT's: the tree cost of an e-node is its own cost plus the tree costs of its children,
-so shared work is charged once per use; in deep networks that grows exponentially (TENSAT+MCTS, table 1).
-Ties are broken by *rank*: 0 for an e-node that costs more than each of its children, else one more
-than the highest rank among those that cost as much. (cost, rank) rises from every child to its
-user, even where e-nodes cost nothing, so choosing by it closes no cycle; and which e-nodes are
-chosen does not depend on the order of the computation.
+Tree-greedy is TENSAT's: the tree cost of an e-node is its own cost plus the tree costs of its children. So
+shared work is charged once per use; in deep networks that grows exponentially (TENSAT+MCTS, table 1).
+Ties are broken by *rank*: 0 for an e-node that costs more than each of its children, else one more than the
+highest rank among those that cost as much. (cost, rank) rises from every child to its user, even if e-nodes
+cost nothing, so choosing by it closes no cycle. The order of the computation does not change which e-nodes
+are chosen.
 
 With sets (``DagDeriver``), an e-node's cost is what the *union* of its children's sets costs, plus its
 own; shared work is charged once. Classes are settled in order of that cost, which never falls on the way
 up. So a class depends only on classes that were settled before it. The choice cannot be cyclic, and every
 e-node is looked at once (``ocf`` looks at them until nothing moves).
 
-The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more
-are made, and from there on an e-node costs what its costliest child costs, plus its own: too little,
-but of a size that still distinguishes e-nodes, where a sum over children would explode.
+The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more are made.
+From there on an e-node costs as much as its costliest child, plus its own: too little, but of a size that
+still distinguishes e-nodes, where a sum over children would explode.
 """
 
 from __future__ import annotations

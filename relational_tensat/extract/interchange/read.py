@@ -3,10 +3,10 @@
 ``{"nodes": {ID: {"op", "children": [ID…], "eclass", "cost", "subsumed"}}, "root_eclasses": […],
 "class_data": {…}}``. A child is an e-node that stands for its e-class. A cost that is not given
 is 1, and may be negative: the cost of a graph is the sum over the e-nodes that its roots reach, each
-counted once, so that what is worth taking counts where a chosen e-node needs it. A subsumed e-node is not
-extracted. Fields that the format does not have, as benchmarks add them, are ignored and noted. Files may
-be compressed by gzip. Of several roots, those that no e-node is in are ignored and noted, too: their
-classes were merged with others after the roots were written down, as in extraction-gym's lean-egg files.
+counted once. So a gain counts where a chosen e-node needs it. A subsumed e-node is not extracted. Fields
+that the format does not have, as benchmarks add them, are ignored and noted. Files may be compressed by
+gzip. Of several roots, those that no e-node is in are ignored and noted, too: their classes were merged
+with others after the roots were written down, as in extraction-gym's lean-egg files.
 
 Files of a million e-nodes are read column by column: one question says whether a column is right, and only
 if it is not, the place is searched for.
@@ -47,9 +47,9 @@ class RepeatedKeys:
 def parse_json(path: Path) -> Any:
     """Return the content of an e-graph file, compressed by gzip or not; no value in it is checked.
 
-    Objects are dictionaries, but for two: ``RepeatedKeys`` is one that contradicts itself, and a tuple
-    of the values of ``NODE_FIELDS`` is one that has all of these, or all but ``subsumed``, in this
-    order, as e-nodes usually do (JSON has no tuples of its own).
+    Objects are dictionaries, but for two. ``RepeatedKeys`` is one that contradicts itself. A tuple of the
+    values of ``NODE_FIELDS`` is one that has all of these, or all but ``subsumed``, in this order, as
+    e-nodes usually do (JSON has no tuples of its own).
 
     Raises:
         InputError: the file cannot be read, or is not JSON.

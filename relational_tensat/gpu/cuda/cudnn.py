@@ -1,7 +1,7 @@
 """Convolutions and pools through cuDNN's functions of fixed operations.
 
-The algorithm is the fastest that fits into the workspace, as cuDNN's own search times them: in a process
-the same one whenever the configuration is the same, on its own or in a graph. TASO measures by that, too
+The algorithm is the fastest that fits into the workspace, by the times of cuDNN's own search. In a process
+it is the same one whenever the configuration is the same, alone or in a graph. TASO measures by that, too
 (``cudnnFindConvolutionForwardAlgorithmEx``). The first choice of cuDNN's heuristic is often far from it: on
 an H100, a convolution of 512 by 512 filters of 3 x 3 on 7 x 7 elements took 162 µs so, of which reading the
 filters is 3. Addend, bias and relu are fused where cuDNN can; the rest is one launch of ours.

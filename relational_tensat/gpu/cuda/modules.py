@@ -1,11 +1,11 @@
 """Code on the device: our kernels, compiled when first called, and NVIDIA's shared libraries.
 
 The libraries are called through ``ctypes``, not Python bindings: nvmath has no cuDNN, cudnn-frontend has no
-cuBLAS, and the two with what they declare are 20 MB of wheels; the calls used here are 30 C functions whose
-signatures have not changed for years (cuBLASLt since CUDA 11, cuDNN's since version 8), and the libraries
-themselves (900 MB) are mostly there already, where PyTorch, JAX or CuPy are. ``cuda.pathfinder`` finds them
-in wheels, in conda environments, in a toolkit, or on the system. Where they are not, kernels of our own do
-the work.
+cuBLAS, and the two with their dependencies are 20 MB of wheels. The calls used here are 30 C functions
+whose signatures have not changed for years (cuBLASLt since CUDA 11, cuDNN's since version 8). The libraries
+themselves (900 MB) are mostly there already, with PyTorch, JAX or CuPy. ``cuda.pathfinder`` finds them in
+wheels, in conda environments, in a toolkit, or on the system. Where they are not, kernels of our own do the
+work.
 """
 
 from __future__ import annotations

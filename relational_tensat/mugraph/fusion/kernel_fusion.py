@@ -108,8 +108,8 @@ class ModelParts:
 
 
 def order(candidate: KernelCandidate) -> int:
-    """Return when a kernel for a part is sought: nothing is searched where there are no products; next come
-    those with one value, and values alike of few operators each; then those with two, three and more."""
+    """Return when a kernel for a part is sought. Parts without products need no search. Next come those
+    with one value, and values alike of few operators each; then those with two, three and more."""
     if not candidate.has_products:
         return 0
     steps, values = candidate.program.operators, candidate.outputs
@@ -160,9 +160,9 @@ def own_kernels(
     Parts overlap. Of a recurring one there is one kernel, which its rule finds everywhere.
 
     Args:
-        rounds: the model and others that compute the same. The next ones are asked for when no kernel
-            for those before is left that could make a graph cheaper; where costs are no profile of a GPU,
-            there is the first round only.
+        rounds: the model and others that compute the same. The next ones are asked for when no kernel for
+            those before is left that could make a graph cheaper. If costs are no profile of a GPU, there is
+            the first round only.
         costs: of operators. Where these are no profile of a GPU, there are chains only; where they are
             measured on this processor, so are kernels, as C.
         options: of the search for regions with products; its time limit is for all of them together. Where

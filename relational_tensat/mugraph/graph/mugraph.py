@@ -1,8 +1,8 @@
 """The three levels: a kernel graph of operators and kernels, block graphs in these, thread graphs in those.
 
-Grid, loop and maps are those of the paper (section 2): an input map says which index variable each axis of
-the grid splits, an output map which variable of the result it makes longer, and the loop's map which
-variable is traversed. A tensor of a kernel lies in device memory, one of a block in shared memory, one of a
+Grid, loop and maps are those of the paper (section 2). An input map gives the index variable that each axis
+of the grid splits, an output map the variable of the result that it makes longer, and the loop's map the
+traversed variable. A tensor of a kernel lies in device memory, one of a block in shared memory, one of a
 thread in registers. A graph that a search found knows the rows that it came from.
 """
 

@@ -1,8 +1,8 @@
 """The operators of μGraphs, one description each: levels, dims, meaning.
 
-They are those of the paper's Table 1 (Repeat and Reshape included, in ``mu_operator``; Reshape is
-``split``, ``merge`` and ``rename``), functions of one element, the root mean square, and the product of
-two concatenations that the paper adds for LoRA. Operands are aligned by index variables.
+They are those of the paper's Table 1, functions of one element, the root mean square, and the product of
+two concatenations that the paper adds for LoRA. (Repeat and Reshape are in ``mu_operator``; Reshape is
+``split``, ``merge`` and ``rename``.) Operands are aligned by index variables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Values outside of an exponential are computed modulo p, values inside modulo q. exp(x) is ω to the x for a
 random q-th root of unity ω: then ω^x ω^y = ω^(x+y), for all x and y. The primes are small enough for
-products of matrices to be exact in float64, where a processor is fastest, and large enough for two
+products of matrices to be exact in float64, where a processor is fastest. They are large enough for two
 different functions to agree at random in a few of a million points only.
 
 A function that is neither a polynomial nor an exponential is a random function of the residues

@@ -2,7 +2,7 @@
 
 A grid is a GPU's. Where no block reads another's elements, a kernel is taken as a whole, and cut along any
 variables that all results have and that nothing is reduced over. Each result and each large operand is cut
-so that whole cache lines of it are moved; the variable that lies innermost in most of them is innermost in
+so that whole cache lines of it are moved. The variable that lies innermost in most of them is innermost in
 all sweeps, so these are vectors.
 """
 

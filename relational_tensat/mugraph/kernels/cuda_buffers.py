@@ -1,8 +1,8 @@
 """When a block's statements run, where their tensors lie in shared memory, and where threads wait.
 
-A loop's tiles may have several buffers: while an iteration computes with one, the tiles of those that come
-next arrive in the others; steps are as short as it takes for them to fit. Where several warps work on one
-result of a reduction, there is room for what each contributes.
+A loop's tiles may have several buffers: while an iteration computes with one, the tiles of the next ones
+arrive in the others. Steps are as short as it takes for them to fit. Where several warps work on one result
+of a reduction, there is room for what each contributes.
 """
 
 from __future__ import annotations

@@ -193,8 +193,8 @@ def divisible_loop(kernel: Kernel) -> str:
 class _Loop:
     """The known facts of a loop's tensors, one step after the other.
 
-    Each carries the variable, or is a sum over it, or a running maximum; and of those that carry it, or
-    are sums, some are proportional to the exponential of minus a running maximum.
+    Each carries the variable, or is a sum over it, or a running maximum. Of those that carry it, or are
+    sums, some are proportional to the exponential of minus a running maximum.
     """
 
     def __init__(self, variable: str, iterators: Iterable[InputIterator]) -> None:

@@ -5,13 +5,13 @@ A tensor is an expression, and which index variable each of its axes runs over. 
 was loaded and anything after a function of it. So is what a last tile lacks.
 
 Sizes are chosen for CUDA, where a product reads shared memory as it goes. Triton has both operands of a
-product in registers, and those of several iterations in shared memory, so its tiles are smaller: the loop
-takes more and shorter steps, where that is the same sum; a kernel without one gets one where its products'
-operands do not fit; and what is still larger gets more warps.
+product in registers, and those of several iterations in shared memory, so its tiles are smaller. The loop
+takes more and shorter steps, if that gives the same sum; a kernel without one gets one if its products'
+operands do not fit; and a kernel that is still larger gets more warps.
 
 Triton's shared memory is estimated before it compiles: of the 45 kernels of the paper's benchmarks exactly
-for half, and else within 0.6 and 1.8 times the compiler's figure, as on some architectures an operand stays
-in registers, or results change places among threads.
+for half, and else within 0.6 and 1.8 times the compiler's figure. On some architectures an operand stays in
+registers, or results change places among threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From nodes of a model to a program on index variables.
 
-Reshape, Transpose and Expand only relabel, so grouped queries need no repeated keys; slices, splits and
+Reshape, Transpose and Expand only relabel, so grouped queries need no repeated keys. Slices, splits and
 gathers of one constant index, or of some at one distance, are windows of inputs. A softmax becomes its
 parts, the chain of a root mean square one operator, and a product of concatenations the sum of their
 products.
@@ -51,7 +51,7 @@ def lowered(
 ) -> LoweredRegion:
     """Return nodes of a model as a program.
 
-    Results of one shape have the same variables, if they can, so that a grid can split them together; so
+    Results of one shape have the same variables, if they can, so that a grid can split them together. So
     has a value that is read several times, unless rows and columns of a tensor were the same variable then.
 
     Args:

@@ -380,9 +380,9 @@ Ways: TypeAlias = tuple[tuple[tuple[FoundKernel, ...], ...], ...]
 class SearchBound(Protocol):
     """Knows what was found so far, and what kernels take at least.
 
-    All times are of the program's own sizes. The search leaves out what was stored by some kernels if
-    ``is_over`` is true of what every μGraph that goes on from there takes at least: these kernels, and one
-    more, which loads what they have stored for it and stores the program's outputs. That holds of
+    All times are of the program's own sizes. The search leaves out stored tensors if ``is_over`` is true of
+    a lower bound on every μGraph that goes on from there. The bound counts the kernels so far, and one
+    more, which loads their tensors and stores the program's outputs. That holds of
     several more, too: the first of them loads all that, the last one stores the outputs, and a kernel takes
     a launch, its loads and its stores, each once, at least. (Where a program has several
     outputs, a kernel need not load all that is stored for it: then loads do not count.)

@@ -1,8 +1,8 @@
 """The coverage of a rule's instances: the ways of its decisions, the forms of its operands.
 
-Instances are drawn until nothing new comes. New is an outcome of a decision, a rank, an element type, a
-word or a list's length among the attributes, a place where one of two operands has a dim of 1 and the other
-has many.
+Instances are drawn until nothing new comes. These are new: an outcome of a decision, a rank, an element
+type, a word or a list's length among the attributes, a place where one of two operands has a dim of 1 and
+the other has many.
 """
 
 from __future__ import annotations

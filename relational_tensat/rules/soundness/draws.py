@@ -1,7 +1,7 @@
 """Random configurations of a rule: operands' types and attributes for which its sources are valid.
 
 A rule's sources are drawn top down: an operator suggests types for its operands from the wanted type and
-from operands already drawn; draws that do not fit in the end are thrown away.
+from operands already drawn. Draws that do not fit in the end are thrown away.
 """
 
 from __future__ import annotations

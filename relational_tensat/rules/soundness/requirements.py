@@ -1,6 +1,6 @@
 """The requirements of a rule's conditions on operands and attributes, as far as drawing can look ahead.
 
-A condition is checked as soon as all its variables are bound, so that a misfit is drawn again at once; one
+A condition is checked as soon as all its variables are bound, so that a misfit is drawn again at once. One
 that gives an attribute's value (``(= ?z …)``) is solved for it.
 """
 

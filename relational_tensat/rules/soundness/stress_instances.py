@@ -1,7 +1,7 @@
 """Far configurations: high ranks, long dimensions, many groups, large attributes, thresholds of a rule.
 
 Most laws that fail somewhere fail on small operands. A number that a rule compares with is tried, and so
-are its neighbours and numbers beyond; the rest of the room is entered at a few places that are large.
+are its neighbours and numbers beyond. The rest of the room is entered at a few places that are large.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The graphs that race: the cheapest of the e-graph that differ in the rules that made them.
 
-Where costs are measured, so does the cheapest by the profile alone, whatever it costs by the sums: of a
-large e-graph most kernels may be estimates, and whole graphs decide. Graphs that were timed whole, by this
-run or by one before it in the same setting, are remembered.
+If costs are measured, the cheapest by the profile alone races, too, at any cost by the sums: of a large
+e-graph most kernels may be estimates, and whole graphs decide. Graphs that were timed whole, by this run or
+by one before it in the same setting, are remembered.
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ def sizes_note(model: DynamicModel) -> str:
 def _search_dynamic(extracted: ExtractedRun, error: NotDynamicError) -> ExtractedRun:
     """Leave out what holds at some sizes only, and extract again; at last, the original is chosen.
 
-    Only where a rule has made values of the original one that are two at other sizes, or leaving e-nodes
-    out has not helped, the model is explored again without the rule.
+    The model is explored again without the rule only if a rule has made values of the original one that are
+    two at other sizes, or leaving e-nodes out has not helped.
 
     Args:
         error: the fault found at other sizes.

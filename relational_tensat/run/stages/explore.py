@@ -1,7 +1,7 @@
 """The second stage: the e-graph grows by the rules, or subgraphs of it; with the option ``fuse``, kernels
 for parts of the model join it.
 
-Kernels come after exploration: its e-graph is the one that it would be without, so that no result is slower
+Kernels come after exploration. Its e-graph is the one that it would be without, so that no result is slower
 than without; and parts of the cheapest graph so far, and of others of it, can have kernels, too.
 """
 
@@ -105,9 +105,9 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
     """Return costs that can be kernels', if kernels are wanted and can be had.
 
     Raises:
-        UsageError: costs are measured on a GPU: no kernels are there yet; or there is another backend than
-            onnxruntime, whose kernels are others; or sizes are dynamic, and kernels are for fixed ones; or
-            there is a folder for kernels that cannot be, or none are wanted.
+        UsageError: costs are measured on a GPU, where no kernels are there yet; the backend is not
+            onnxruntime; sizes are dynamic, and kernels are for fixed ones; or the folder for kernels cannot
+            be one, or none are wanted.
         MissingDependencyError: they are measured on the processor, and there is no C compiler.
     """
     fusion = options.fusion

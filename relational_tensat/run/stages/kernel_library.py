@@ -1,11 +1,11 @@
 """Kernels for parts of what is to be written, as custom ops of onnxruntime, if it is faster with them.
 
 The file with kernels has the same operators, some of them in local functions, which onnxruntime inlines:
-without the library it is the file that would be written otherwise. With it, the functions are C.
-Parts are timed one by one. Of those that gain, one extraction takes some: beside onnxruntime's own
-kernels, and with the layouts that these read and give, so that a kernel amid blocked convolutions costs the
-reorders, too. That is modelled; so whole files race: as it would be, with these kernels, and with all that
-gain alone. The winner races with its library, and without.
+without the library it is the file that would be written otherwise. With it, the functions are C. Parts are
+timed one by one. Of those that gain, one extraction takes some, beside onnxruntime's own kernels. It has
+the layouts that these read and give, so that a kernel amid blocked convolutions costs the reorders, too.
+That is modelled; so whole files race: as it would be, with these kernels, and with all that gain alone. The
+winner races with its library, and without.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ def race(
 ) -> Plan[ExtractedRun]:
     """Choose the graph that is fastest whole, among the original and the cheapest that differ.
 
-    That is done where costs are measured here, or seconds for it are given, and a graph other than the
-    original is the cheapest, by the sums or by the profile; of quantized models for onnxruntime always,
-    where that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
+    That is done if costs are measured here, or seconds for it are given, and a graph other than the
+    original is the cheapest, by the sums or by the profile. Quantized models for onnxruntime always race,
+    if that is installed. Ctrl-C ends it: then the cheapest graph stays chosen.
 
     Args:
         budget_s: how long it may take; None for what the options say.

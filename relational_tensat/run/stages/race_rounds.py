@@ -1,7 +1,8 @@
 """The cheapest graphs that differ race whole against the original; costs are corrected, and again.
 
 A race says how far costs are off. They are corrected, and the cheapest graph is extracted again from the
-same e-graph: if it has been timed, the choice holds; else it races, with what else has not been timed.
+same e-graph. If it has been timed, the choice holds; else it races, with the others that have not been
+timed.
 """
 
 from __future__ import annotations

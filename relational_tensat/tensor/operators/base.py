@@ -5,10 +5,10 @@ it are drawn (``sampling``), and the ONNX operators that it reads and writes (``
 operator is adding one class with ``@register``: the graph, the e-graph, the rules, the cost model, the
 verifier and both file formats pick it up from here.
 
-Attributes have one canonical form per meaning, since the e-graph tells e-nodes apart by them:
-``normalize`` does what needs no operand (defaults, ``dilation=(1, 1)`` is ``()``), ``canonical``
-does the rest (negative axes count from the front). ``build_graph`` stores canonical attributes;
-``infer`` refuses what is left uncanonical.
+Attributes have one canonical form per meaning, since the e-graph tells e-nodes apart by them. ``normalize``
+does the part that needs no operand (defaults, ``dilation=(1, 1)`` is ``()``), ``canonical`` does the rest
+(negative axes count from the front). ``build_graph`` stores canonical attributes; ``infer`` refuses what is
+left uncanonical.
 """
 
 from __future__ import annotations

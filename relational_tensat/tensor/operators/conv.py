@@ -301,8 +301,8 @@ def _enlargement(
 class Merge(Operator):
     """The weights of a grouped convolution, re-arranged for ``groups / count`` groups.
 
-    w ``[O, I, k1, ..]`` of ``groups`` groups gives ``[O, I * count, k1, ..]``: every ``count``
-    neighbouring groups become one, and a filter has zeros for the channels of the other groups.
+    w ``[O, I, k1, ..]`` of ``groups`` groups gives ``[O, I * count, k1, ..]``. Every ``count`` neighbouring
+    groups become one, and a filter has zeros for the channels of the other groups.
     """
 
     name = "merge"

@@ -209,7 +209,7 @@ class Clip(Unary):
     """min(max(x, min), max).
 
     ONNX's Clip without a bound has the type's largest finite number for it, so an infinite element does not
-    pass; here, and in ONNX's Max and Min, an infinite bound does nothing.
+    pass. Here, and in ONNX's Max and Min, an infinite bound does nothing.
     """
 
     name = "clip"

@@ -87,8 +87,8 @@ def map_onnx(operator: Operator, node: OnnxNode) -> Mapped | None:
     """Return what an ONNX node of ``operator.onnx`` becomes, attributes canonical.
 
     None where the node cannot be expressed exactly: it stays opaque. So does one whose operands or
-    attributes are of a rank, length or size that its operator cannot have: what is wrong with it is for
-    ONNX's own inference to say, which knows the rules of every version.
+    attributes are of a rank, length or size that its operator cannot have: ONNX's own inference says so, as
+    it knows the rules of every version.
     """
     types = dict(zip(node.inputs, node.input_types, strict=True))
     try:

@@ -5,12 +5,12 @@ costly ones. All subgraphs are parts of one universe: the e-nodes and unions of 
 
 At each width, first a subgraph is grown from the original graph, as saturation would at that node limit.
 Then others are grown from the cheapest graph, until nothing gets cheaper. That is a local optimum, which
-depends on what the node limit let in. So the search starts again, from the original graph, from that beside
-the cheapest so far, or from the cheapest with more iterations of multi-pattern rules, with applications of
-these in another order and another share of the room. After each time, it extracts from all subgraphs
-together, which have graphs that none of them has, and continues from there; until so many restarts in a row
-found nothing cheaper. Then wider. So the result costs no more than saturation's at any of the widths that
-were reached.
+depends on what the node limit let in. So the search starts again: from the original graph, from that beside
+the cheapest so far, or from the cheapest with more iterations of multi-pattern rules. It applies these in
+another order and gives them another share of the room. After each time, it extracts from all subgraphs
+together, which have graphs that none of them has, and continues from there. It ends after so many restarts
+in a row that found nothing cheaper. Then wider. So the result costs no more than saturation's at any of the
+widths that were reached.
 
 With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing. Extraction
 takes its e-nodes with all others. Then restarts begin again, from the graph of its cheapest subgraph

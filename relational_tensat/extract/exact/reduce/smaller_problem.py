@@ -1,8 +1,8 @@
 """A smaller e-graph that stands for a larger one, and the way back.
 
-A reduction maps a :class:`Reduced` to a smaller one and keeps at least one optimum. E-nodes and
-classes are renumbered each time; ``node_origin`` and ``class_origin`` name them in the e-graph
-that all began with, and ``fixed`` holds the choices already made for classes that are gone.
+A reduction maps a :class:`Reduced` to a smaller one and keeps at least one optimum. E-nodes and classes are
+renumbered each time. ``node_origin`` and ``class_origin`` name them in the e-graph that all began with, and
+``fixed`` holds the choices already made for classes that are gone.
 
 An e-node may stand for several of the source, a *chain*: one that was merged with what it needs.
 The way back gathers all e-nodes that the chosen ones stand for and derives the root from them.

@@ -1,10 +1,10 @@
 """HiGHS behind a small surface: a model goes in as arrays, a checked answer comes out.
 
 Ctrl-C and limits are kept whatever HiGHS is busy with. HiGHS asks whether to stop only at certain points,
-on a large program seconds apart (its heuristics fix variables for sub-programs without a question). It
-runs in a thread; if it has not stopped within ``GRACE_S`` of a Ctrl-C or of the end of its time, the
-caller continues with what HiGHS has reported so far. The thread ends at HiGHS's next question; the command
-line does not wait for it at its end.
+on a large program seconds apart (its heuristics fix variables for sub-programs without a question). It runs
+in a thread. If it has not stopped within ``GRACE_S`` of a Ctrl-C or of the end of its time, the caller
+continues with the latest report of HiGHS. The thread ends at HiGHS's next question; the command line does
+not wait for it at its end.
 """
 
 from __future__ import annotations

@@ -252,15 +252,15 @@ def _runs_as_one(configuration: Configuration) -> bool:
 def _slow(kernels: list[Configuration]) -> list[Configuration]:
     """Return work of kernels once more for each time that they take longer than their arithmetic says.
 
-    A convolution of several groups that is none of blocks is a product for each, with a matrix of
-    patches, which stays in the cache (192 channels in groups of 24, 3x3, 28x28 places: 487 us, 271 of
-    them its sums of products; of 440 in groups of 8, 4x4: 46; of 96 in groups of 3, 56x56: 485). Of the
-    largest of windows outside of blocks, each element is compared by itself (24 channels, 64x64: 19 us;
-    in blocks 5). The layer norm of a sum: see ``norms``. A transposition that moves one axis copies in
-    a loop that takes twice as long for each stretch. The gelu of a sum goes through it after the sum
-    (32x1536: 23.4 us, gelu 19.3, a sum 4.6). Softmax along another axis than the last is transposed
-    there and back. A convolution that makes one block of eight channels for each group has too few sums
-    under way (64 to 8 channels, 56x56: 722 us, to 16: 829). All on AMD EPYC, 2026-11-27 to 29.
+    A convolution of several groups outside blocks is a product for each, with a matrix of patches, which
+    stays in the cache (192 channels in groups of 24, 3x3, 28x28 places: 487 us, 271 of them its sums of
+    products; of 440 in groups of 8, 4x4: 46; of 96 in groups of 3, 56x56: 485). Of the largest of windows
+    outside of blocks, each element is compared by itself (24 channels, 64x64: 19 us; in blocks 5). The
+    layer norm of a sum: see ``norms``. A transposition that moves one axis copies in a loop that takes
+    twice as long for each stretch. The gelu of a sum goes through it after the sum (32x1536: 23.4 us, gelu
+    19.3, a sum 4.6). Softmax along another axis than the last is transposed there and back. A convolution
+    that makes one block of eight channels for each group has too few sums under way (64 to 8 channels,
+    56x56: 722 us, to 16: 829). All on AMD EPYC, 2026-11-27 to 29.
     """
     grouped = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
     products = [each for kernel in grouped for each in _by_groups(kernel)]

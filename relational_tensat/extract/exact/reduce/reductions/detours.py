@@ -1,9 +1,9 @@
 """Classes that do work again for what is over: *detours*.
 
-Steps of a net that come one after the other may be computed together, ``tanh [a b]`` for ``tanh a``
-and ``tanh b``, where ``b`` depends on ``r``, and ``r`` on ``tanh a``. That closes no cycle, if ``r``
-is derived in another way than over ``tanh a``; but then ``tanh a`` is of no use any more, and
-``tanh b`` alone is cheaper. No e-node is dominated by another here: the proof takes many together.
+Steps of a net that come one after the other may be computed together, ``tanh [a b]`` for ``tanh a`` and
+``tanh b``, where ``b`` depends on ``r``, and ``r`` on ``tanh a``. That closes no cycle, if ``r`` is derived
+in another way than over ``tanh a``. But then ``tanh a`` is of no use any more, and ``tanh b`` alone is
+cheaper. No e-node is dominated by another here: the proof takes many together.
 
 Let ``r`` be a class that every choice contains, ``A`` the classes whose derivations all contain ``r``; none
 of ``A`` is below ``r`` in any choice. Given are classes ``N`` outside ``A`` ("needed for r only"), classes
