@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.explain.laws import Congruence, Walk
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.rewrite import Match, ReplacedTerm, RewriteStep
 from relational_tensat.explain.state import RewrittenNode, State, pinned
 from relational_tensat.explain.terms import Terms
-from relational_tensat.explain.unions import Congruence, Walk
 
 
 class Supply:

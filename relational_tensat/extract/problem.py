@@ -32,7 +32,7 @@ class ExtractionProblem:
 
     Attributes:
         cost_us: per e-node, its kernel time in µs; finite. Negative ones occur only in files of other
-            tools: see ``exact/signed_search.py``.
+            tools: see ``exact/solve/mip.py``.
         node_class: per e-node, its e-class.
         child_ptr: per e-node, where its children begin in ``child_idx``; one longer than the nodes.
         child_idx: the child classes of all e-nodes, one after the other, no class twice in a node.

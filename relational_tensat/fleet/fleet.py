@@ -27,7 +27,6 @@ from relational_tensat.base.runner import (
 )
 from relational_tensat.base.watch import ctrl_c_taken
 from relational_tensat.fleet.ledger import CANCELLED, LEDGER, Ledger, OpenLedger
-from relational_tensat.fleet.model_files import contents_of, model_files, sizes_of
 from relational_tensat.fleet.task import (
     INTERRUPTED,
     LOST,
@@ -35,9 +34,12 @@ from relational_tensat.fleet.task import (
     FleetRow,
     FleetTask,
     carry_out,
+    contents_of,
+    model_files,
+    sizes_of,
     versions,
 )
-from relational_tensat.formats.file_digest import file_digest
+from relational_tensat.formats.frontend import file_digest
 from relational_tensat.run.options import LOW, ONNXRUNTIME, Options
 
 _MOST_ATTEMPTS = 3

@@ -28,7 +28,7 @@ from relational_tensat.run.options import Options, fuses_what_is_written
 from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 
 if TYPE_CHECKING:
-    from relational_tensat.extract.varied_graphs import VariedGraphs
+    from relational_tensat.extract.families import VariedGraphs
     from relational_tensat.mugraph.fusion.candidates import Version
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
     from relational_tensat.mugraph.regions.regions import RegionRow
@@ -171,7 +171,7 @@ def _with_kernels(explored: ExploredRun) -> ExploredRun:
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
     assert loaded.kernel_costs is not None
     costs = loaded.kernel_costs.operators
-    from relational_tensat.extract.varied_graphs import VariedGraphs  # few runs need it
+    from relational_tensat.extract.families import VariedGraphs  # few runs need it
 
     varied = VariedGraphs(loaded.egraph, loaded.cost, _EXTRACTION)
     with watch.watching():

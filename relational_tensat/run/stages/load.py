@@ -20,8 +20,7 @@ from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.library import load_rules, rules_meant_by
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.gate import check_trust
-from relational_tensat.rules.soundness.store import content_hash
+from relational_tensat.rules.soundness.store import check_trust, content_hash
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.run.options import INSIDE, KEEP, LOW, ONNXRUNTIME
 from relational_tensat.run.stages.explore import with_kernel_costs
