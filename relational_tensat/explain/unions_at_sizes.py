@@ -208,7 +208,11 @@ class UnionsAtSizes:
         values = [*union.bound, *union.source]
         if any(value not in self._held for value in values):
             return False  # what it was applied to does not hold
-        judged = self._judgement(union, [self._held[value] for value in values])
+        held = [self._held[value] for value in values]
+        key = (id(union.law), *map(id, held))
+        if key not in self._judged:
+            self._judged[key] = self._built(union, held)
+        judged = self._judged[key]
         refusal = judged if isinstance(judged, SizeRefusal) else self._build(union, judged)
         if refusal is None:
             self._unite(union.start, union.end)
@@ -228,13 +232,6 @@ class UnionsAtSizes:
         if self._held[edge.start].types != self._held[edge.end].types:
             return SizeRefusal(0, rule, "its sides have other types there")
         return None
-
-    def _judgement(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | SizeRefusal:
-        """Return what an edge's rule builds at each size; the same for equal counterparts."""
-        key = (id(edge.law), *map(id, held))
-        if key not in self._judged:
-            self._judged[key] = self._built(edge, held)
-        return self._judged[key]
 
     def _built(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | SizeRefusal:
         law = edge.law

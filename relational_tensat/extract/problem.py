@@ -56,7 +56,12 @@ class ExtractionProblem:
         _check_shapes(self)
         _check_values(self)
         if self.has_original:
-            _check_original(self)
+            try:
+                topological_order(self, self.original)
+            except RelationalTensatError as error:
+                raise InputError(
+                    f"e-graph: the original graph is no valid choice: {error}"
+                ) from None
 
     @property
     def n_nodes(self) -> int:
@@ -252,10 +257,3 @@ def _check_values(problem: ExtractionProblem) -> None:
     edges = np.sort(owner.astype(np.int64) * problem.n_classes + problem.child_idx)
     if np.any(edges[1:] == edges[:-1]):
         raise InputError("e-graph: an e-node names the same child class twice")
-
-
-def _check_original(problem: ExtractionProblem) -> None:
-    try:
-        topological_order(problem, problem.original)
-    except RelationalTensatError as error:
-        raise InputError(f"e-graph: the original graph is no valid choice: {error}") from None

@@ -135,7 +135,11 @@ def fleet(
         plan = plan_of(models, Path(out), options, opened, beside or Beside())
         rows = {row.model: row for row in plan.done}
         if plan.tasks:
-            _make(Path(out))
+            folder = Path(out)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"{folder}: cannot be made: {error.strerror or error}") from None
             written = opened or ends.enter_context(ledger.write())
             place = ends.enter_context(runner(on))
             timed = is_timed(options)
@@ -366,13 +370,6 @@ def _digest(source: Path) -> str:
         return file_digest(source)
     except OSError as error:
         raise InputError(f"{source}: cannot be read: {error.strerror or error}") from None
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror or error}") from None
 
 
 def ledger_of(out: Path) -> Ledger:

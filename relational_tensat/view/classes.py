@@ -59,7 +59,7 @@ class Classes:
         return [
             Hit(
                 found.id, found.names, found.type, found.is_needed,
-                tuple(dict.fromkeys(self._op(enode.form) for enode in found.enodes)),
+                tuple(dict.fromkeys(self._forms.op(enode.form) for enode in found.enodes)),
                 len(found.enodes),
             )
             for found in self.read([row[0] for row in rows])
@@ -68,7 +68,10 @@ class Classes:
     def read(self, ids: Sequence[int]) -> list[EClass]:
         """Return classes by their canonical ids; those that do not exist are left out."""
         enodes: dict[int, list[ENode]] = {}
-        births = self._births(ids)
+        births = {
+            number: Birth(root, tuple(sorted(operands or ())))
+            for number, root, operands in self._rows("view/births", ids)
+        }
         for row in self._rows("view/enodes", ids):
             enodes.setdefault(row[0], []).append(self._enode(row, births))
         unions: dict[int, list[Union]] = {}
@@ -112,12 +115,6 @@ class Classes:
         node = self._stored.nodes[number]
         return self._swaps.cost_with([node]) if node.owner in self._swaps.chosen else None
 
-    def _births(self, ids: Sequence[int]) -> dict[int, Birth]:
-        return {
-            number: Birth(root, tuple(sorted(operands or ())))
-            for number, root, operands in self._rows("view/births", ids)
-        }
-
     def _grouped(self, name: str, ids: Sequence[int]) -> dict[int, list[Any]]:
         groups: dict[int, list[Any]] = {}
         for owner, value in self._rows(name, ids):
@@ -130,9 +127,6 @@ class Classes:
 
     def _rule(self, number: int) -> str:
         return self._stored.rules.get(number, "congruence")
-
-    def _op(self, form: int) -> str:
-        return self._forms.op(form)
 
 
 #: Longer values of attributes (an unknown operator may have a whole tensor) are cut.

@@ -281,7 +281,14 @@ def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> N
         OutOfTimeError: the time was over before there were components.
     """
     reduced = prepared(reduced, options)
-    start = _start(whole, reduced, options)
+    problem = reduced.problem
+    deriver = DagDeriver(problem, check=options.check)
+    is_kept = reduced.within(whole.best)
+    choices = [
+        deriver.derive(problem.cost_us),
+        deriver.derive(np.where(is_kept, 0.0, problem.cost_us)),
+    ]
+    start = min(choices, key=lambda choice: dag_cost_us(problem, choice))
     whole.offer(reduced.lift(start))
     assembly = Assembly(whole, reduced, start)
     problems = [search.problem for search in assembly.searches]
@@ -358,15 +365,3 @@ def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
         search.raise_bound(search.cost_us)
         return
     search_reduced(search, reduced, options)
-
-
-def _start(whole: Search, reduced: Reduced, options: SolverOptions) -> Ints:
-    """Return a choice of the reduced e-graph: greedy, or what is left in it of the best one."""
-    problem = reduced.problem
-    deriver = DagDeriver(problem, check=options.check)
-    is_kept = reduced.within(whole.best)
-    choices = [
-        deriver.derive(problem.cost_us),
-        deriver.derive(np.where(is_kept, 0.0, problem.cost_us)),
-    ]
-    return min(choices, key=lambda choice: dag_cost_us(problem, choice))

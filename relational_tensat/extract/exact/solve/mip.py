@@ -16,7 +16,7 @@ from relational_tensat.extract.exact.solve.formulation import (
     rows_from_triples,
     with_order,
 )
-from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions, is_counted
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions, is_counted
 from relational_tensat.extract.exact.solve.solver import MipResult, solve_mip
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.index import cyclic_sets, edge_owner
@@ -57,25 +57,25 @@ def cut_and_solve(
     start = None if np.any(start_point > columns.upper) else start_point
     while not search.closed and not options.exhausted:
         result = solve_mip(
-            columns, rows, options, start=start, progress=_listener(search, model.scale)
+            columns,
+            rows,
+            options,
+            start=start,
+            progress=lambda _, bound: search.raise_bound(bound / model.scale),
         )
         note = f"HiGHS: {result.status}"
         if note not in search.notes:
             search.notes.append(note)
         if result.infeasible:
-            _nothing_cheaper(search, columns, model)
+            if columns is model.columns:
+                raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
+            # right only where e-nodes of no cheaper choice were left out
+            search.raise_bound(search.cost_us)
             break
         cuts = _take(search, model, deriver, result)
         if cuts is None:
             break
         rows = stack_rows([rows, cuts])
-
-
-def _nothing_cheaper(search: Search, columns: Columns, model: Formulation) -> None:
-    """HiGHS finds no choice: right only where e-nodes of no cheaper choice were left out."""
-    if columns is model.columns:
-        raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
-    search.raise_bound(search.cost_us)
 
 
 def _take(
@@ -99,15 +99,6 @@ def _take(
     met = result.proven and abs(cost_us - bound_us) <= _TOLERANCE * cost_us
     search.raise_bound(cost_us if met else bound_us)
     return None
-
-
-def _listener(search: Search, scale: float) -> Progress:
-    """Return a listener that turns the solver's bound into µs."""
-
-    def listen(_: float, bound: float) -> None:
-        search.raise_bound(bound / scale)
-
-    return listen
 
 
 def search_signed(search: Search, choices: Iterator[Ints], options: SolverOptions) -> None:
