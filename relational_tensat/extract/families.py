@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.extract.few_measurements import settle
-from relational_tensat.extract.greedy.dag import cheapest_greedy
+from relational_tensat.extract.few_measurements import quick_choice, settle
 from relational_tensat.extract.problem import (
     UNUSED,
     Extraction,
@@ -119,8 +117,6 @@ def _entry(
 
 #: The price of an e-node of an earlier graph, in multiples of the cheapest graph.
 _DEAR = 10.0
-#: Seconds of a greedy method on a very large e-graph.
-_QUICK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,7 @@ class VariedGraphs:
         dear_us = _DEAR * max(self._cheapest.cost_us, 1.0)
         while True:
             costs_us = problem.cost_us + np.where(self._is_used, dear_us, 0.0)
-            choice = _quickly(replace(problem, cost_us=costs_us))
+            choice = quick_choice(replace(problem, cost_us=costs_us))
             if self._is_used[choice[choice != UNUSED]].all():
                 return
             found = self._graph(choice)
@@ -185,8 +181,3 @@ class VariedGraphs:
 
     def _use(self, choice: Ints) -> None:
         self._is_used[choice[choice != UNUSED]] = True
-
-
-def _quickly(problem: ExtractionProblem) -> Ints:
-    watch = Watch(_QUICK_S)
-    return cheapest_greedy(problem, lambda: watch.is_over)[0]

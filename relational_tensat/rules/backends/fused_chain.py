@@ -98,7 +98,7 @@ class Fused(FusedKernel):
                 if part.op == "reshape":
                     part = said[number - len(types)]
                 if part.op == "fill":
-                    shape, dtype = part.attrs["shape"], str_of(part.attrs, "dtype")
+                    shape, dtype = ints_of(part.attrs, "shape"), str_of(part.attrs, "dtype")
                     filled = np.full(shape, part.attrs["value"], numpy_dtype(dtype))
                     names.append([inner.constant(filled)])
                     continue
