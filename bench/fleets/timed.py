@@ -23,7 +23,7 @@ from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.fleet import FleetRow
 from relational_tensat.fleet.task import CHANGED
 from relational_tensat.formats import load_model
-from relational_tensat.formats.file_digest import file_digest
+from relational_tensat.formats.frontend import file_digest
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify
 

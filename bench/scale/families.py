@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.models import GraphBuilder
-from relational_tensat.models.bert import bert
-from relational_tensat.models.nasrnn import nasrnn
+from relational_tensat.models.sequences import bert, nasrnn
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule

@@ -55,7 +55,10 @@ def artefact(
         RelationalTensatError: the model cannot be exported, or optimized.
     """
     root = user_cache() / "modules"
-    entry = root / _digest(key, options)
+    import onnxruntime  # for its version: what is fastest there
+
+    text = repr((key, __version__, onnxruntime.__version__, options))
+    entry = root / hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
     kept = _read(entry)
     if kept is not None:
         return Artefact(entry / _MODEL, *kept)
@@ -76,13 +79,6 @@ def artefact(
         with suppress(OSError):  # another process was as fast, and its file is as good
             aside.path.rename(entry)
     return Artefact(entry / _MODEL, result, beside)
-
-
-def _digest(key: str, options: Options) -> str:
-    import onnxruntime  # for its version: what is fastest there
-
-    text = repr((key, __version__, onnxruntime.__version__, options))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _read(entry: Path) -> tuple[Result, Any] | None:

@@ -43,7 +43,10 @@ class TorchSession:
         self._session = onnxruntime.InferenceSession(
             os.fspath(path), options, providers=["CPUExecutionProvider"]
         )
-        self._inputs = [(each.name, *_element(each.type)) for each in self._session.get_inputs()]
+        self._inputs = [
+            (each.name, *_ELEMENTS[each.type.removeprefix("tensor(").removesuffix(")")])
+            for each in self._session.get_inputs()
+        ]
         self._outputs = [each.name for each in self._session.get_outputs()]
         kinds = {each.type for each in (*self._session.get_inputs(), *self._session.get_outputs())}
         self._run = self._run_bound if "tensor(bfloat16)" in kinds else self._run_arrays
@@ -81,8 +84,3 @@ class TorchSession:
             binding.bind_output(name, "cpu")
         self._session.run_with_iobinding(binding)
         return [torch.from_dlpack(value._get_c_value()) for value in binding.get_outputs()]
-
-
-def _element(text: str) -> tuple[torch.dtype, int]:
-    """Return the element type of ``tensor(float)``."""
-    return _ELEMENTS[text.removeprefix("tensor(").removesuffix(")")]

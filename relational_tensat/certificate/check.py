@@ -135,7 +135,8 @@ def _check_claims(
     files = original, result
     sizes = [_at_size(stated, place, *there, files) for place, there in enumerate(read)]
     small = min(sizes, key=lambda each: sum(kind.size for kind in each.original.inputs.values()))
-    numbers = _both_ways(small, stated.seed)
+    inputs = draw_inputs(small.original, stated.seed, 0, small.inputs)
+    numbers = BothWays(small.table, inputs, RandomWeights(small.original, stated.seed))
     for there in sizes:
         _replay(stated, rules, there, numbers if there is small else None, checked)
     for there in sizes:
@@ -245,12 +246,6 @@ def _leaf(names: Mapping[str, int], table: TermTable, attrs: Mapping[str, AttrVa
     ):
         raise InputError(f"{attrs['name']} is {kind}")
     return term
-
-
-def _both_ways(there: _AtSize, seed: int) -> BothWays:
-    graph = there.original
-    inputs = draw_inputs(graph, seed, 0, there.inputs)
-    return BothWays(there.table, inputs, RandomWeights(graph, seed))
 
 
 def _replay(

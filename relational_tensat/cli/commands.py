@@ -143,7 +143,7 @@ COMMANDS = {
         ("costs import", "add a recorded table to the cost cache",
          "costs", "import_costs", "import_arguments"),
         ("costs farm", "measure the kernels of many models once, on quiet cores, into a snapshot",
-         "costs_farm", "farm_costs", "farm_arguments"),
+         "costs", "farm_costs", "farm_arguments"),
         ("costs clear", "forget measured times, of all devices or of one",
          "costs", "clear_costs", "clear_arguments"),
     )

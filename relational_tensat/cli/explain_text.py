@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from relational_tensat.cli.console import table
-from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
+from relational_tensat.explain.explanation import ExplainedStep, Explanation
 from relational_tensat.explain.numeric import NumericCheck
 from relational_tensat.explain.why_not.funnel import Trace, WhyNot, conclusion
 from relational_tensat.explain.why_not.outcome import MatchOutcome
@@ -193,14 +193,12 @@ def _shared(explanation: Explanation) -> str:
 
 def _line(step: ExplainedStep, count: int, cost_us: float) -> str:
     direction = ", read from right to left" if step.backward else ""
-    places = " and ".join(_place(place) for place in step.at)
+    places = " and ".join(
+        f"{place.tensor} (for {place.near})" if place.near else place.tensor for place in step.at
+    )
     after = ", ".join(step.after) or "an operand"
     return (
         f"step {step.number}/{count}  {step.rule}  ({step.law}{direction})  at {places}:"
         f" {', '.join(step.before) or 'a value'} → {after}"
         f"  cost {cost_us:.2f} → {step.cost_us:.2f} µs"
     )
-
-
-def _place(place: StepPlace) -> str:
-    return f"{place.tensor} (for {place.near})" if place.near else place.tensor

@@ -129,7 +129,8 @@ def _code_of(error: BaseException) -> int:
     if is_out_of_memory(error):
         return _fail(f"memory does not suffice: {first_line(error)}", NoSolutionError.exit_code)
     if isinstance(error, OSError):  # a full disk, a folder or an output that takes nothing
-        return _fail(_system_trouble(error), InputError.exit_code)
+        reason = error.strerror or str(error) or type(error).__name__
+        return _fail(f"{error.filename or 'the output'}: {reason}", InputError.exit_code)
     if trouble := _file_trouble(error):
         return _fail(trouble, InputError.exit_code)
     if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(error.name or "")):
@@ -137,12 +138,6 @@ def _code_of(error: BaseException) -> int:
         return _fail(needed, MissingDependencyError.exit_code)
     hint = "" if _is_debugging() else f" (set {_DEBUG}=1 for the traceback)"
     return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
-
-
-def _system_trouble(error: OSError) -> str:
-    """Return what the system could not do, and to which file."""
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename or 'the output'}: {reason}"
 
 
 def _is_ctrl_c(error: BaseException | None) -> bool:

@@ -161,7 +161,11 @@ def show_kernel(args: argparse.Namespace) -> int:
     key = str(args.file)
     graph = _read_mugraph(args)
     if args.html is not None:
-        _draw(graph, args.dtype, args.html)
+        from relational_tensat.view.data.kernel_data import KernelPage
+        from relational_tensat.view.document import write_page
+        from relational_tensat.view.kernel_figure import drawing
+
+        write_page(KernelPage(graph.name, (drawing(graph, args.dtype),)), args.html)
 
     def show(console: Console) -> None:
         console.print(mugraph_text(graph))
@@ -172,19 +176,6 @@ def show_kernel(args: argparse.Namespace) -> int:
 
     report(lambda: encoded(graph), show, as_json=args.json)
     return 0
-
-
-def _draw(graph: MuGraph, dtype: str, path: Path) -> None:
-    """Write the page of a μGraph.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    from relational_tensat.view.data.kernel_data import KernelPage
-    from relational_tensat.view.document import write_page
-    from relational_tensat.view.kernel_figure import drawing
-
-    write_page(KernelPage(graph.name, (drawing(graph, dtype),)), path)
 
 
 def emit_arguments(parser: Parser) -> None:

@@ -120,7 +120,7 @@ def derive_rules(args: argparse.Namespace) -> int:
     from relational_tensat.explore.derivation import derive_rules as derived
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness import verify_rules
-    from relational_tensat.rules.soundness.gate import check_trust
+    from relational_tensat.rules.soundness.store import check_trust
 
     rules = load_rules([args.file], only=args.names)
     laws = load_rules(args.rules or None)

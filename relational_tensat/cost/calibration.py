@@ -18,18 +18,23 @@ A backend knows more about the price of a kernel than its profile does (``Prices
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.cost.device import Configuration, DeviceKey
+from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.profile import Profile, cpu_profile, kernel_time_us, roofline_us
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import Prices
+from relational_tensat.tensor import Weight, tensors_of
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.opaque import array_of_constant, constants_of
 
 #: Fewer times say nothing of others; nor does so little of an operator that the profile has for free.
 FEWEST = 3
@@ -80,8 +85,6 @@ def bodies_price_us(profile: Profile, configuration: Configuration, prices: Pric
     """Return what the bodies of a node cost by somebody's prices, as often as they run; else 0."""
     if configuration.op != "opaque":
         return 0.0
-    from relational_tensat.cost.bodies import kernels_of_bodies  # few models have bodies
-
     return sum(turns * prices(profile, inner) for inner, turns in kernels_of_bodies(configuration))
 
 
@@ -253,3 +256,29 @@ def _place(profile: Profile, configuration: Configuration) -> NDArray[np.float64
     )
     place: NDArray[np.float64] = np.log(np.add(sides, _LITTLE_US))
     return place
+
+
+@lru_cache(maxsize=1024)
+def kernels_of_bodies(configuration: Configuration) -> tuple[tuple[Configuration, float], ...]:
+    """Return what the bodies of a node run, and how often each runs when the node runs once."""
+    return tuple(_kernels(configuration))
+
+
+def _kernels(configuration: Configuration) -> Iterator[tuple[Configuration, float]]:
+    from relational_tensat.formats.onnx_bodies import bodies_of, has_bodies  # they need onnx
+    from relational_tensat.formats.onnx_read import read_model
+
+    attrs = dict(configuration.attrs)
+    if not has_bodies(attrs):
+        return
+    kinds = [part for kind in configuration.inputs for part in tensors_of(kind)]
+    known = {
+        place: Weight(kinds[place], array_of_constant(attrs, place, kinds[place]))
+        for place in constants_of(attrs)
+    }
+    imports = {"": int(str(attrs["opset"])), "ai.onnx.ml": 3, "com.microsoft": 1}
+    for body in bodies_of(attrs, [(kind,) for kind in kinds], known, imports):
+        with suppress(RelationalTensatError):
+            graph = read_model(body.model, dict(body.sizes), body.attribute)
+            for inner in graph_configurations(graph):
+                yield inner, body.turns

@@ -180,7 +180,18 @@ class MeasuredSource(CostSource):
     def renew(self) -> bool:
         """Take into account what races said since, and estimate by all that is measured by now."""
         self._corrections = None
-        return self._answer_anew()
+        again = {
+            configuration: self._cost_us(configuration)
+            for configuration, answer in self._answers.items()
+            if configuration in self._samples or answer.origin == ESTIMATED
+        }
+        are_others = any(
+            not math.isclose(us, self._answers[each].cost_us) for each, us in again.items()
+        )
+        if are_others:
+            for each, us in again.items():
+                self._answers[each] = replace(self._answers[each], cost_us=us)
+        return are_others
 
     def begin_run(self, run: str) -> None:
         """Count what measuring earlier runs of this hash have done."""
@@ -221,21 +232,6 @@ class MeasuredSource(CostSource):
         if configuration in self._samples:
             return self._time_us(self._samples[configuration])
         return self._calibrated().cost_us(configuration)
-
-    def _answer_anew(self) -> bool:
-        """Answer by today's corrections and estimates; return whether some answers are others."""
-        again = {
-            configuration: self._cost_us(configuration)
-            for configuration, answer in self._answers.items()
-            if configuration in self._samples or answer.origin == ESTIMATED
-        }
-        are_others = any(
-            not math.isclose(us, self._answers[each].cost_us) for each, us in again.items()
-        )
-        if are_others:
-            for each, us in again.items():
-                self._answers[each] = replace(self._answers[each], cost_us=us)
-        return are_others
 
     def _cost_us(self, configuration: Configuration) -> float:
         """Return what a configuration costs by what is known of it, corrected."""
@@ -361,7 +357,10 @@ class MeasuredSource(CostSource):
         try:
             for configuration, result, waited_s in self._results(configurations):
                 start_s += waited_s
-                self._check(configuration, result)
+                fault = sample_fault(result) if isinstance(result, TimingSample) else ""
+                if fault:
+                    text = configuration_text(configuration)
+                    raise InputError(f"{self._device.key.name}: measured {fault}, for {text}")
                 self._cache.keep(self._device.key, configuration, result)
                 results[configuration] = result
                 self._watch(len(results), len(configurations))
@@ -391,12 +390,6 @@ class MeasuredSource(CostSource):
             results, waited_s = undisturbed(_measured, (self._device, self._device.key, part))
             for number, result in enumerate(results):
                 yield *result, 0.0 if number else waited_s
-
-    def _check(self, configuration: Configuration, result: TimingSample | Unmeasurable) -> None:
-        fault = sample_fault(result) if isinstance(result, TimingSample) else ""
-        if fault:
-            text = configuration_text(configuration)
-            raise InputError(f"{self._device.key.name}: measured {fault}, for {text}")
 
     def _calibrated(self) -> Calibration:
         if self._calibration is None:

@@ -24,7 +24,7 @@ from relational_tensat.custom_ops.library import (
     sources_of,
 )
 from relational_tensat.custom_ops.overrides import OVERRIDES, checked_override, override_sources
-from relational_tensat.formats.file_digest import file_digest
+from relational_tensat.formats.frontend import file_digest
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import Fields, decoded, encoded
 

@@ -234,16 +234,13 @@ class EGraph:
         self.next_id = len(ids) + 1
         self.e_nodes = self.e_classes = len(ids)
         if rows.has_equal():
-            self._share_equal_nodes()
-
-    def _share_equal_nodes(self) -> None:
-        """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        self.database.run("rebuild/congruent")
-        create_working(self.database, "union_pair")
-        self.database.run("rebuild/congruence_unions", round=0)
-        rebuilt = rebuild(self.database, iteration=0, stamp=0)
-        self.e_nodes -= drop_equal(self.database) if rebuilt.has_equal else 0
-        self.e_classes -= rebuilt.merged
+            # hash-consing: equal nodes of the original become one (common sub-expressions)
+            self.database.run("rebuild/congruent")
+            create_working(self.database, "union_pair")
+            self.database.run("rebuild/congruence_unions", round=0)
+            rebuilt = rebuild(self.database, iteration=0, stamp=0)
+            self.e_nodes -= drop_equal(self.database) if rebuilt.has_equal else 0
+            self.e_classes -= rebuilt.merged
 
 
 def restore_egraph(graph: Graph, database: Database) -> EGraph:

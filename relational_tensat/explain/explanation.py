@@ -12,14 +12,13 @@ from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.base.files import sql
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.egraph_tables import StoredEGraph, StoredSignature
 from relational_tensat.explain.laws import Side
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.replay import Replay
 from relational_tensat.explain.rewrite import ReplacedTerm, RewriteStep
 from relational_tensat.explain.state import RewrittenNode, State
-from relational_tensat.explain.terms import Outputs, Terms
+from relational_tensat.explain.terms import Outputs, TermCosts, Terms
 from relational_tensat.rules.instance import instantiate, tensor_vars
 from relational_tensat.rules.model import Term as Pattern
 from relational_tensat.rules.model import Var

@@ -168,7 +168,10 @@ def find_fault(
 
     def is_right_after(step: int) -> bool:
         graph = graph_of(graphs[step], explanation.terms, explanation.stored, explanation.names)
-        return is_right(_with_weights_of(graph, original))
+        weights = {name: original.weights[name] for name in graph.weights}
+        return is_right(
+            replace(graph, weights=weights, metadata=original.metadata, origin=original.origin)
+        )
 
     if not is_right_after(0):
         raise NoSolutionError("the original, read and written without a change, is wrong, too")
@@ -194,12 +197,6 @@ def fault_at(explanation: Explanation, index: int, original: Graph) -> Fault:
         _new_enodes(explanation, rewrite),
         reproduce(explanation, rewrite, original),
     )
-
-
-def _with_weights_of(graph: Graph, original: Graph) -> Graph:
-    """Return a graph with the data of the original's weights, of which the tables have the small ones."""
-    weights = {name: original.weights[name] for name in graph.weights}
-    return replace(graph, weights=weights, metadata=original.metadata, origin=original.origin)
 
 
 def _new_enodes(explanation: Explanation, rewrite: RewriteStep) -> tuple[int, ...]:

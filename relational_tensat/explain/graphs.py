@@ -38,7 +38,9 @@ def graph_of(
         signature, children = terms[term]
         kind = stored.signatures[signature]
         if counterparts is not None:
-            kind = _counterpart(kind, counterparts[term])
+            there = counterparts[term]
+            symbol = Symbol(kind.symbol.op, there.attrs, kind.symbol.arity)
+            kind = StoredSignature(symbol, kind.operands, there.type)
         chosen[term] = ChosenNode(term, kind.symbol, kind.type, children)
         if kind.symbol.op in ("input", "weight"):
             assert isinstance(kind.type, TensorType)
@@ -72,11 +74,6 @@ def names_after(
         after |= {changed.old: changed.new for changed in changed_terms(terms, rewrite)}
         current = {name: after.get(term, term) for name, term in current.items()}
     return current
-
-
-def _counterpart(kind: StoredSignature, there: Counterpart) -> StoredSignature:
-    symbol = Symbol(kind.symbol.op, there.attrs, kind.symbol.arity)
-    return StoredSignature(symbol, kind.operands, there.type)
 
 
 def _data(stored: bytes | None, kind: TensorType) -> Array | None:

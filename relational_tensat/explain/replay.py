@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.explain.laws import Congruence, Walk
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.rewrite import Match, ReplacedTerm, RewriteStep
 from relational_tensat.explain.state import RewrittenNode, State, pinned
 from relational_tensat.explain.terms import Terms
-from relational_tensat.explain.unions import Congruence, Walk
 
 
 class Supply:
@@ -204,7 +204,11 @@ class Replay:
                 if in_circles or not self._succeeds(node, walk):
                     banned.add(walk)
                 walked.add((term, walk))
-                node = _own(node, goal)
+                # A node that is fixed and must change again is copied
+                latest = node.now()
+                if latest is not node and latest.fixed and latest.form != goal:
+                    node.became = latest.copy()
+                node = node.now()
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
@@ -406,14 +410,6 @@ class Replay:
         if not match.local or not new_terms.isdisjoint(self._term_of[node] for node in avoided):
             avoided = self._state.above(avoided)
         return {t: n for n, t in self._term_of.items() if n.became is None and n not in avoided}
-
-
-def _own(node: RewrittenNode, goal: int) -> RewrittenNode:
-    """Return the node that stands for one now, or a copy of it if it is fixed and must change again."""
-    latest = node.now()
-    if latest is not node and latest.fixed and latest.form != goal:
-        node.became = latest.copy()
-    return node.now()
 
 
 def _no_explanation(reason: str) -> NoSolutionError:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from relational_tensat.explain.laws import Law, Side
+from relational_tensat.explain.laws import Edge, Law, Side
 from relational_tensat.explain.state import RewrittenNode
 from relational_tensat.explain.terms import Outputs, Terms
-from relational_tensat.explain.unions import Edge
 
 
 @dataclass

@@ -5,6 +5,8 @@ sizes, those of a rule's application from the rule, which is judged there again.
 rule does, or, for one by congruence, if the operands are one there. So it is known of each e-node at once
 whether it holds at all sizes, without steps from graph to graph. A union costs no more in a large model
 than in a small one. Equal ones are judged once. ``other_sizes`` is the slow way, by steps.
+
+The chosen graph follows from them, or the e-nodes that do not hold at other sizes.
 """
 
 from __future__ import annotations
@@ -12,11 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.files import sql
 from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
+from relational_tensat.explain.egraph_tables import StoredEGraph
+from relational_tensat.explain.laws import Congruence, Edge
 from relational_tensat.explain.other_sizes import Counterpart
 from relational_tensat.explain.proof import ProofGraph
-from relational_tensat.explain.unions import Congruence, Edge
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph, TensorType
@@ -202,7 +208,11 @@ class UnionsAtSizes:
         values = [*union.bound, *union.source]
         if any(value not in self._held for value in values):
             return False  # what it was applied to does not hold
-        judged = self._judgement(union, [self._held[value] for value in values])
+        held = [self._held[value] for value in values]
+        key = (id(union.law), *map(id, held))
+        if key not in self._judged:
+            self._judged[key] = self._built(union, held)
+        judged = self._judged[key]
         refusal = judged if isinstance(judged, SizeRefusal) else self._build(union, judged)
         if refusal is None:
             self._unite(union.start, union.end)
@@ -222,13 +232,6 @@ class UnionsAtSizes:
         if self._held[edge.start].types != self._held[edge.end].types:
             return SizeRefusal(0, rule, "its sides have other types there")
         return None
-
-    def _judgement(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | SizeRefusal:
-        """Return what an edge's rule builds at each size; the same for equal counterparts."""
-        key = (id(edge.law), *map(id, held))
-        if key not in self._judged:
-            self._judged[key] = self._built(edge, held)
-        return self._judged[key]
 
     def _built(self, edge: Edge, held: Sequence[_Held]) -> list[_Held] | SizeRefusal:
         law = edge.law
@@ -309,3 +312,67 @@ class UnionsAtSizes:
 def _input_at(attrs: AttrItems, kind: ValueType) -> AttrItems:
     assert isinstance(kind, TensorType)
     return tuple({**dict(attrs), "shape": kind.shape}.items())
+
+
+class ChosenAtSizes:
+    """The rows of a run's table ``chosen`` at other sizes.
+
+    Args:
+        connection: to the run's database.
+        graphs: the original at each of the other sizes.
+
+    Attributes:
+        refused: of the chosen e-nodes those that hold at some sizes only: where each is, and why.
+        left_out: all e-nodes of rules that are not to be extracted, these and those that hold nowhere else.
+        rule: that made values of the original one that are two at other sizes; "" where none is known.
+
+    Raises:
+        InputError: the log does not say how the e-graph came about, or the original is not valid there.
+        UnlikeValuesError: values of the original are one at the sizes given only.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, graphs: Sequence[Graph]) -> None:
+        self._stored = stored = StoredEGraph(connection)
+        self._proof = proof = ProofGraph(stored)
+        self._unions = unions = UnionsAtSizes(proof, graphs)
+        chosen = dict(connection.execute("SELECT class, enode FROM chosen").fetchall())
+        rows = connection.execute(sql("explain/output_nodes")).fetchall()
+        outputs = [proof.original[index].form for (index,) in rows]
+        self._forms, refused = unions.holding(chosen, outputs)
+        self.refused = {enode: (self._place(enode, why), why) for enode, why in refused.items()}
+        out = [*refused, *unions.never_holding()] if refused else []
+        self.left_out = frozenset(enode for enode in out if stored.nodes[enode].rule)
+        names = connection.execute(sql("egraph/value_names")).fetchall()
+        self._names = [
+            row
+            for row in names
+            if (form := self._forms.get(row[0])) is not None
+            and unions.are_one(proof.original[row[2]].form, form)
+        ]
+        self._returned = connection.execute(sql("egraph/output_classes")).fetchall()
+        owners = [stored.nodes[enode].owner for enode in refused]
+        faults = [fault.rule for owner in owners if (fault := unions.rule_at_fault(owner))]
+        self.rule = faults[0] if faults else ""
+
+    def graph(self, original: Graph, place: int | None) -> Graph:
+        """Return the chosen graph at one of the other sizes, or, for None, at those given.
+
+        Args:
+            original: the original there.
+        """
+        proof, stored = self._proof, self._stored
+        nodes: dict[int, ChosenNode] = {}
+        for owner, form in self._forms.items():
+            signature = stored.signatures[proof.nodes[form].signature]
+            attrs, kind = signature.symbol.attrs, signature.type
+            if place is not None:
+                there = self._unions.counterpart(form, place)
+                attrs, kind = there.attrs, there.type
+            symbol = Symbol(signature.symbol.op, attrs, signature.symbol.arity)
+            children = tuple([proof.owner(operand) for operand in proof.operands(form)])
+            nodes[owner] = ChosenNode(proof.enode(form), symbol, kind, children)
+        return build_chosen(original, nodes, self._names, self._returned)
+
+    def _place(self, enode: int, why: SizeRefusal) -> str:
+        where = self._stored.class_text(self._stored.nodes[enode].owner)
+        return f"{why.rule} at {where}" if why.rule else where

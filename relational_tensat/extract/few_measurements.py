@@ -59,7 +59,7 @@ def settle(
                     table = extraction_problem(egraph, cost, asking)
                 if not as_source(cost).is_lazy:
                     break
-                quick = _greedy(table.problem)
+                quick = quick_choice(table.problem)
                 chosen = chosen_enodes(table, quick)
                 with measuring():
                     is_measured = not ask_for_chosen(egraph, cost, chosen, origin)
@@ -72,7 +72,8 @@ def settle(
                 return table, extraction
 
 
-def _greedy(problem: ExtractionProblem) -> Ints:
+def quick_choice(problem: ExtractionProblem) -> Ints:
+    """Return the cheapest choice that greedy methods find in two seconds."""
     watch = Watch(_QUICK_S)
     return cheapest_greedy(problem, lambda: watch.is_over)[0]
 

@@ -32,7 +32,7 @@ class ExtractionProblem:
 
     Attributes:
         cost_us: per e-node, its kernel time in µs; finite. Negative ones occur only in files of other
-            tools: see ``exact/signed_search.py``.
+            tools: see ``exact/solve/mip.py``.
         node_class: per e-node, its e-class.
         child_ptr: per e-node, where its children begin in ``child_idx``; one longer than the nodes.
         child_idx: the child classes of all e-nodes, one after the other, no class twice in a node.
@@ -56,7 +56,12 @@ class ExtractionProblem:
         _check_shapes(self)
         _check_values(self)
         if self.has_original:
-            _check_original(self)
+            try:
+                topological_order(self, self.original)
+            except RelationalTensatError as error:
+                raise InputError(
+                    f"e-graph: the original graph is no valid choice: {error}"
+                ) from None
 
     @property
     def n_nodes(self) -> int:
@@ -252,10 +257,3 @@ def _check_values(problem: ExtractionProblem) -> None:
     edges = np.sort(owner.astype(np.int64) * problem.n_classes + problem.child_idx)
     if np.any(edges[1:] == edges[:-1]):
         raise InputError("e-graph: an e-node names the same child class twice")
-
-
-def _check_original(problem: ExtractionProblem) -> None:
-    try:
-        topological_order(problem, problem.original)
-    except RelationalTensatError as error:
-        raise InputError(f"e-graph: the original graph is no valid choice: {error}") from None

@@ -35,7 +35,7 @@ from relational_tensat.cost.key import Record, check_is_same, configuration_text
 from relational_tensat.cost.measured_source import BATCH, MeasuredSource
 from relational_tensat.cost.opener import DEVICES, open_device
 from relational_tensat.cost.table import write_table
-from relational_tensat.fleet.model_files import model_files
+from relational_tensat.fleet.task import model_files
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.run.options import Options, with_short_limits
 from relational_tensat.run.pipeline import optimize

@@ -27,7 +27,6 @@ from relational_tensat.base.runner import (
 )
 from relational_tensat.base.watch import ctrl_c_taken
 from relational_tensat.fleet.ledger import CANCELLED, LEDGER, Ledger, OpenLedger
-from relational_tensat.fleet.model_files import contents_of, model_files, sizes_of
 from relational_tensat.fleet.task import (
     INTERRUPTED,
     LOST,
@@ -35,9 +34,12 @@ from relational_tensat.fleet.task import (
     FleetRow,
     FleetTask,
     carry_out,
+    contents_of,
+    model_files,
+    sizes_of,
     versions,
 )
-from relational_tensat.formats.file_digest import file_digest
+from relational_tensat.formats.frontend import file_digest
 from relational_tensat.run.options import LOW, ONNXRUNTIME, Options
 
 _MOST_ATTEMPTS = 3
@@ -133,7 +135,11 @@ def fleet(
         plan = plan_of(models, Path(out), options, opened, beside or Beside())
         rows = {row.model: row for row in plan.done}
         if plan.tasks:
-            _make(Path(out))
+            folder = Path(out)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"{folder}: cannot be made: {error.strerror or error}") from None
             written = opened or ends.enter_context(ledger.write())
             place = ends.enter_context(runner(on))
             timed = is_timed(options)
@@ -364,13 +370,6 @@ def _digest(source: Path) -> str:
         return file_digest(source)
     except OSError as error:
         raise InputError(f"{source}: cannot be read: {error.strerror or error}") from None
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror or error}") from None
 
 
 def ledger_of(out: Path) -> Ledger:

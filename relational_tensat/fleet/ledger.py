@@ -77,7 +77,11 @@ class Ledger:
                 return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
         except duckdb.Error as error:
             if "set lock" in str(error) and self.exported(table).exists():
-                return self._rows_of_parquet(table, columns)
+                import pyarrow.parquet as pq
+
+                names = columns.split(", ")
+                content = pq.read_table(self.exported(table)).to_pydict()
+                return list(zip(*(content[name] for name in names), strict=True))
             raise InputError(
                 f"{self.path}: the ledger cannot be read: {first_line(error)}"
             ) from error
@@ -107,13 +111,6 @@ class Ledger:
     def exported(self, table: str) -> Path:
         """Return the path of one of ``TABLES`` as Parquet."""
         return self.path.with_name(f"{table}.parquet")
-
-    def _rows_of_parquet(self, table: str, columns: str) -> list[tuple[Any, ...]]:
-        import pyarrow.parquet as pq
-
-        names = columns.split(", ")
-        content = pq.read_table(self.exported(table)).to_pydict()
-        return list(zip(*(content[name] for name in names), strict=True))
 
     def _export(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Write each table as Parquet, completely or not at all; of runs, all but the reports."""

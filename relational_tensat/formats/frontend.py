@@ -1,12 +1,13 @@
 """Frontends: a way in and out for the files of models, chosen by their suffix.
 
 ``FRONTENDS`` has them; ``docs/extending.md`` has an example of another one. Nothing that takes long is
-imported here: paths are checked before any work is done.
+imported here: paths are checked before any work is done. A model's digest is of all its files.
 """
 
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -256,3 +257,37 @@ def _is_missing(source: Path, target: Path, name: str) -> bool:
     if filecmp.cmp(source.parent / name, path, shallow=False):
         return False
     raise OtherDataError(f"{path} has other content than {source.parent / name}")
+
+
+_READ_BYTES = 1 << 20
+
+
+def file_digest(model: Path) -> str:
+    """Return the SHA-256 of a model's file and of the files of its weights.
+
+    A file that is no model has none.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in (model, *files_beside(model)):
+        with path.open("rb") as file:
+            while block := file.read(_READ_BYTES):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def files_beside(model: Path) -> list[Path]:
+    """Return the files that the weights of a model's file are in; of what is no model, none."""
+    if not is_onnx(model):
+        return []
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # ships no types
+
+    from relational_tensat.formats.onnx_external import external_locations  # both need onnx
+    from relational_tensat.formats.onnx_wire import WireError
+
+    try:
+        return [model.parent / name for name in external_locations(model)]
+    except (InputError, DecodeError, WireError):
+        return []

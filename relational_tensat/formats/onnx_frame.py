@@ -180,7 +180,12 @@ def frame(graph: Graph, origin: Origin | None, parts: FrameParts) -> onnx.ModelP
         else:
             proto.initializer.append(default)
     _describe(proto, parts)
-    model.functions.extend(_new_functions(model, emitter))
+    there = {(function.domain, function.name) for function in model.functions}
+    if emitter.functions:  # they need a version of the format
+        model.ir_version = max(model.ir_version, _FUNCTIONS_IR_VERSION)
+    model.functions.extend(
+        [function for key, function in emitter.functions.items() if key not in there]
+    )
     own_domains = dict.fromkeys([*emitter.domains, *(domain for domain, _ in emitter.functions)], 1)
     _import(model, {**own_domains, **parts.imports})
     _keep_called(model)
@@ -236,14 +241,6 @@ def _import(model: onnx.ModelProto, imports: Mapping[str, int]) -> None:
         oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", imports[""])])
         model.ir_version = max(model.ir_version, oldest)
     model.ir_version = max(model.ir_version, CONSTANTS_APART_IR_VERSION)
-
-
-def _new_functions(model: onnx.ModelProto, emitter: Emitter) -> list[onnx.FunctionProto]:
-    """Return the local functions that the file does not have yet; they need a version of the format."""
-    there = {(function.domain, function.name) for function in model.functions}
-    if emitter.functions:
-        model.ir_version = max(model.ir_version, _FUNCTIONS_IR_VERSION)
-    return [function for key, function in emitter.functions.items() if key not in there]
 
 
 def _keep_called(model: onnx.ModelProto) -> None:

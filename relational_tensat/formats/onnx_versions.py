@@ -231,7 +231,12 @@ def choose_imports(
         )
         if failed is None:
             return imports
-        refused.append(_unwritable(failed, version))
+        refused.append(
+            ModelError(
+                f"{describe(failed)}: the ONNX operator {failed.attrs['op_type']} of version"
+                f" {failed.attrs['opset']} has no form in version {version} of the operator set"
+            )
+        )
     raise refused[0]
 
 
@@ -310,10 +315,3 @@ def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx
 def tensor_types(graph: Graph, values: Sequence[str]) -> list[TensorType]:
     """Return the tensors that values are."""
     return [part for value in values for part in tensors_of(graph.types[value])]
-
-
-def _unwritable(node: Node, version: int) -> ModelError:
-    return ModelError(
-        f"{describe(node)}: the ONNX operator {node.attrs['op_type']} of version"
-        f" {node.attrs['opset']} has no form in version {version} of the operator set"
-    )

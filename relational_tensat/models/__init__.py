@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relational_tensat.models.bert import bert
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.models.inception_v3 import inception_v3
-from relational_tensat.models.mobilenet_v2 import mobilenet_v2
-from relational_tensat.models.nasnet_a import nasnet_a
-from relational_tensat.models.nasrnn import nasrnn
-from relational_tensat.models.resnet import resnet50, resnext50
-from relational_tensat.models.squeezenet import squeezenet
-from relational_tensat.models.transformer_transducer import transformer_transducer
-from relational_tensat.models.vgg19 import vgg19
-from relational_tensat.models.vit import vit_base, vit_huge, vit_large
+from relational_tensat.models.images import (
+    inception_v3,
+    mobilenet_v2,
+    nasnet_a,
+    resnet50,
+    resnext50,
+    squeezenet,
+    vgg19,
+)
+from relational_tensat.models.sequences import (
+    bert,
+    nasrnn,
+    transformer_transducer,
+    vit_base,
+    vit_huge,
+    vit_large,
+)
 from relational_tensat.tensor import Graph
 
 #: The nine graphs of TENSAT's paper, by name, in the order of its tables.

@@ -143,7 +143,11 @@ class _RuleReader:
         symmetric = "symmetric" in clauses
         if symmetric and len(sources) < 2:
             fail(self._file, line, f"{name}: (symmetric) is about two sources")
-        law = self._law(clauses["law"][0])
+        form = clauses["law"][0]
+        texts = [i.text for i in form.items[1:] if isinstance(i, Atom) and i.quoted]
+        if len(texts) != 1 or len(form.items) != 2 or not texts[0].strip():
+            fail(self._file, form.line, 'expected (law "…"), one line of text')
+        law = texts[0]
         return Rule(
             name, law, sources, targets, conditions, worth, symmetric, "unsound" in clauses,
             self._rulesets(clauses), self._file, line, "widened" in clauses,
@@ -175,12 +179,6 @@ class _RuleReader:
                             self._file, item.line,
                             f"{self._plain.name}: ({KNOWN} …) stands in (worth …), by itself",
                         )  # fmt: skip
-
-    def _law(self, form: Form) -> str:
-        texts = [i.text for i in form.items[1:] if isinstance(i, Atom) and i.quoted]
-        if len(texts) != 1 or len(form.items) != 2 or not texts[0].strip():
-            fail(self._file, form.line, 'expected (law "…"), one line of text')
-        return texts[0]
 
     def _rulesets(self, clauses: dict[str, list[Form]]) -> tuple[str, ...]:
         """Return the names of ``(ruleset NAME …)``."""

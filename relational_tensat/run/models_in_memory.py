@@ -108,7 +108,8 @@ def placed(
         name, stem, is_own = "", _NAME, output is None
         if source is None:
             need_onnx()
-            name = _name(model)
+            graph = getattr(model, "graph", None)
+            name = str(getattr(graph, "name", None) or _NAME)
             stem = _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or _NAME
             source = folder / f"{stem}.onnx"
             _write(model, source, name)
@@ -167,11 +168,6 @@ def _is_proto(model: Any) -> bool:
 def _is_onnx_ir(model: Any) -> bool:
     kind = getattr(sys.modules.get("onnx_ir"), "Model", None)
     return kind is not None and isinstance(model, kind)
-
-
-def _name(model: Any) -> str:
-    graph = getattr(model, "graph", None)
-    return str(getattr(graph, "name", None) or _NAME)
 
 
 def _write(model: Any, path: Path, name: str) -> None:

@@ -58,7 +58,15 @@ def purpose_of(options: Options, model: Graph | str | Path) -> Purpose:
     named, note = options.purpose.runs_on, ""
     has_costs, backend = options.costs.source is not None, options.rules.backend
     if named is None and has_costs:
-        _check_alone(options)
+        purpose = options.purpose
+        if purpose.effort != type(purpose)().effort:
+            raise UsageError(
+                "--effort goes with --for: with --cost, --budget says how long graphs race"
+            )
+        if purpose.threads_at_inference is not None:
+            raise UsageError(
+                "--threads-at-inference goes with --for onnxruntime: with --cost, write cpu:threads=N"
+            )
         return Purpose(options)
     if named is None:
         is_file_of_onnx = not isinstance(model, Graph) and is_onnx(model)
@@ -130,19 +138,6 @@ def _has_onnxruntime() -> bool:
 
 def _is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
-
-
-def _check_alone(options: Options) -> None:
-    """Check that nothing is said of a place, as costs are named."""
-    purpose = options.purpose
-    if purpose.effort != type(purpose)().effort:
-        raise UsageError(
-            "--effort goes with --for: with --cost, --budget says how long graphs race"
-        )
-    if purpose.threads_at_inference is not None:
-        raise UsageError(
-            "--threads-at-inference goes with --for onnxruntime: with --cost, write cpu:threads=N"
-        )
 
 
 def _check(named: str, options: Options) -> None:

@@ -10,16 +10,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from relational_tensat.base import duckdb
-from relational_tensat.base.errors import InputError, first_line, unknown
+from relational_tensat.base.errors import InputError, MissingDependencyError, first_line, unknown
 from relational_tensat.base.folders import Closing
 from relational_tensat.base.option import OptionGroup, options_of
-from relational_tensat.base.shown_text import html_fields
+from relational_tensat.base.shown_text import HtmlTable, html_fields
 from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
 from relational_tensat.egraph import EGraph as Subgraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
@@ -34,14 +35,19 @@ from relational_tensat.extract.tables import (
 from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.rules.soundness.store import check_trust
 from relational_tensat.run.models_in_memory import AnyModel, placed
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import RunRecord, write_record
 from relational_tensat.run.resume.run_tables import read_run
-from relational_tensat.run.sql_rows import SqlRows
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.uses import share_equal_weights
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
 
 _Group = TypeVar("_Group", bound=OptionGroup)
 
@@ -291,3 +297,84 @@ def _rules(rules: Sequence[Rule | str | Path] | None) -> list[Rule]:
 def _load(path: Path, options: Options) -> Graph:
     model = options.model
     return load_model(path, model.dims, keep_overridable=model.keep_overridable)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SqlRows(HtmlTable):
+    """The rows of a query: iterated over, shown by a notebook, or made a table of another library.
+
+    Attributes:
+        types: of the columns, as DuckDB names them.
+    """
+
+    types: tuple[str, ...]
+
+    @classmethod
+    def fetch(cls, cursor: duckdb.DuckDBPyConnection) -> SqlRows:
+        """Return all rows of a statement that was executed; none of one that gives none.
+
+        Raises:
+            duckdb.Error: the database cannot read them.
+        """
+        described = cursor.description or ()
+        columns = tuple(str(column[0]) for column in described)
+        rows = tuple(cursor.fetchall()) if columns else ()
+        return cls(columns, rows, tuple(str(column[1]) for column in described))
+
+    def arrow(self) -> pyarrow.Table:
+        """Return the rows as a table of Arrow."""
+        import pyarrow
+
+        duckdb.import_package()
+        with duckdb.open_database(None) as connection:
+            arrays = [
+                _array([row[place] for row in self.rows], kind, connection)
+                for place, kind in enumerate(self.types)
+            ]
+        return pyarrow.Table.from_arrays(arrays, names=list(self.columns))
+
+    def df(self) -> pandas.DataFrame:
+        """Return the rows as a data frame of pandas.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        _need("pandas", "df")
+        return self.arrow().to_pandas()
+
+    def pl(self) -> polars.DataFrame:
+        """Return the rows as a data frame of polars.
+
+        Raises:
+            MissingDependencyError: polars is not installed.
+        """
+        return _need("polars", "pl").from_arrow(self.arrow())
+
+
+def _array(values: list[Any], kind: str, connection: duckdb.DuckDBPyConnection) -> pyarrow.Array:
+    """Return a column; values that Arrow does not have become text."""
+    import pyarrow
+
+    null = connection.sql(f"SELECT CAST(NULL AS {kind}) AS value").to_arrow_table()
+    wanted = null.schema.field(0).type
+    shown = [list(value.items()) if _is_map(value, wanted) else value for value in values]
+    refused = (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError)
+    try:
+        return pyarrow.array(shown, type=wanted)
+    except refused:
+        return pyarrow.array([None if value is None else str(value) for value in values])
+
+
+def _is_map(value: Any, wanted: pyarrow.DataType) -> bool:
+    import pyarrow
+
+    return isinstance(value, dict) and pyarrow.types.is_map(wanted)
+
+
+def _need(package: str, method: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingDependencyError(
+            f"{method}() needs {package}: pip install {package}; arrow() needs nothing more"
+        ) from None

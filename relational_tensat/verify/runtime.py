@@ -212,7 +212,7 @@ class _Options:
     def opened(self, file: Path | bytes, libraries: Sequence[Path] = ()) -> Any:
         if not self.by_reference:
             return open_session(file, self.threads, self.run_as, libraries=libraries)
-        from relational_tensat.verify.reference import ReferenceSession  # few models need it
+        from relational_tensat.verify.sessions import ReferenceSession  # few models need it
 
         return ReferenceSession(file)
 

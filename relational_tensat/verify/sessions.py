@@ -1,11 +1,13 @@
 """Sessions of onnxruntime: a file as it is written or as its optimizations make it, run, saved and read.
 
-It also saves a model as it is after its optimizations, with the weights beside the file.
+It also saves a model as it is after its optimizations, with the weights beside the file. ONNX's reference
+evaluator runs files where onnxruntime has no kernels (bfloat16, new operators); it is slow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from relational_tensat.verify.inputs import RandomWeights
 
 if TYPE_CHECKING:
     import onnx
+
 
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
@@ -168,3 +171,67 @@ def data_of(saved: Path) -> Path:
 
 def _properties(model: object) -> dict[str, str]:
     return {entry.key: entry.value for entry in getattr(model, "metadata_props", ())}
+
+
+@dataclass(frozen=True, slots=True)
+class _ReferenceInput:
+    name: str
+
+
+class ReferenceSession:
+    """A file, with what of a session of onnxruntime a comparison needs."""
+
+    def __init__(self, model: Path | bytes) -> None:
+        """Read the file.
+
+        Raises:
+            InputError: it cannot be read, or has operators that are not known there.
+        """
+        try:
+            import onnx
+            from onnx.reference import ReferenceEvaluator
+
+            read = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+            self._evaluator = ReferenceEvaluator(read)
+        except Exception as error:  # it has no errors of its own
+            raise _refusal(error) from error
+        constants = {tensor.name for tensor in read.graph.initializer}
+        self._halves = {
+            value.name
+            for value in read.graph.input
+            if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16
+        }
+        self._inputs = [
+            _ReferenceInput(v.name) for v in read.graph.input if v.name not in constants
+        ]
+
+    def get_inputs(self) -> list[_ReferenceInput]:
+        """Return what has a name: each input without a value."""
+        return self._inputs
+
+    def run(self, _: None, feeds: Mapping[str, Array]) -> Sequence[Any]:
+        """Return the outputs, bfloat16 as float32.
+
+        Raises:
+            InputError: it cannot be computed.
+        """
+        try:
+            import ml_dtypes  # onnx brings it
+
+            own = {
+                name: value.astype(ml_dtypes.bfloat16) if name in self._halves else value
+                for name, value in feeds.items()
+            }
+            results = self._evaluator.run(None, own)
+        except Exception as error:  # whatever an operator's own code raises
+            raise _refusal(error) from error
+        return [_widened(value) for value in results]
+
+
+def _widened(value: Any) -> Any:
+    is_half = isinstance(value, np.ndarray) and value.dtype.name == "bfloat16"
+    return value.astype(np.float32) if is_half else value
+
+
+def _refusal(error: Exception) -> InputError:
+    return InputError(f"{type(error).__name__}: {first_line(error)}")

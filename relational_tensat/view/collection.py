@@ -16,7 +16,7 @@ from relational_tensat.explain.explanation import COST_TOLERANCE, Explanation, e
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.explore.outcome import IterationReport, SubgraphReport, stop_text
-from relational_tensat.view.classes import Classes
+from relational_tensat.view.classes import Classes, OperatorForms
 from relational_tensat.view.data.graph_data import Film, FilmStep, SampleRow
 from relational_tensat.view.data.kernel_data import RunningUse
 from relational_tensat.view.data.page_data import (
@@ -35,9 +35,8 @@ from relational_tensat.view.data.page_data import (
     Unused,
 )
 from relational_tensat.view.film import film
-from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import Frames, has_table, unused
-from relational_tensat.view.fused_kernels import fused_kernels
+from relational_tensat.view.kernel_figure import fused_kernels
 from relational_tensat.view.queries import examples
 
 #: Nodes of all search trees that a page holds.

@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relational_tensat.base.files import sql
-from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.egraph_tables import StoredEGraph, StoredNode
 from relational_tensat.explain.explanation import ExplainedStep, Explanation, StepPlace
 from relational_tensat.explain.rewrite import RewriteStep
-from relational_tensat.explain.terms import Outputs
+from relational_tensat.explain.terms import Outputs, TermCosts
 from relational_tensat.rules.diagnosis import facts
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.store import cached_verdicts, content_hash, shipped_verdicts
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.types import Attrs, ValueType
+from relational_tensat.view.classes import OperatorForms
 from relational_tensat.view.data.graph_data import (
     Condition,
     Film,
@@ -33,7 +33,6 @@ from relational_tensat.view.data.graph_data import (
     GraphFrame,
     ValueRow,
 )
-from relational_tensat.view.forms import OperatorForms
 
 #: The meaning of each kind of evidence; see ``rules.soundness.verdict``.
 _EVIDENCE = {

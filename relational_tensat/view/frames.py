@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql
-from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.egraph_tables import StoredEGraph
-from relational_tensat.explain.terms import Terms
+from relational_tensat.explain.terms import TermCosts, Terms
 from relational_tensat.explain.why_not.funnel import Funnels, WhyNot, conclusion
+from relational_tensat.view.classes import OperatorForms
 from relational_tensat.view.data.graph_data import GraphFrame, ValueRow
 from relational_tensat.view.data.page_data import Narrowing, RuleWork, TreePlaceRow, Unused
-from relational_tensat.view.forms import OperatorForms
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:

@@ -26,12 +26,11 @@ from relational_tensat.base.errors import RelationalTensatError, UsageError, fir
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.funnel import Funnels
-from relational_tensat.view.classes import Classes
+from relational_tensat.view.classes import Classes, OperatorForms
 from relational_tensat.view.collection import collect_film, collect_served
 from relational_tensat.view.data.graph_data import shown, to_json
 from relational_tensat.view.data.page_data import FilmAndSearch, QueryAnswer, Unused
 from relational_tensat.view.document import page_html
-from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import why_unused
 
 #: A query that takes longer is stopped.

@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
-from relational_tensat.explain.unions_at_sizes import UnlikeValuesError
+from relational_tensat.explain.unions_at_sizes import ChosenAtSizes, UnlikeValuesError
 from relational_tensat.extract.tables import chosen_graph
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.run.stages.second_search import leave_out

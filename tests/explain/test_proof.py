@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
+from relational_tensat.explain.laws import Congruence
 from relational_tensat.explain.proof import FormGraph
-from relational_tensat.explain.unions import Congruence
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph
 from tests.egraph.extraction import FlatCost

@@ -17,14 +17,14 @@ from relational_tensat.extract import (
     dag_cost_us,
     extract,
 )
-from relational_tensat.extract.exact import neighbourhoods, reduced_search
+from relational_tensat.extract.exact import ilp, neighbourhoods
+from relational_tensat.extract.exact.ilp import search_reduced
 from relational_tensat.extract.exact.neighbourhoods import (
     has_neighbourhoods,
     search_neighbourhoods,
 )
 from relational_tensat.extract.exact.reduce.reductions.needless import drop_underivable
 from relational_tensat.extract.exact.reduce.smaller_problem import Reduced, unreduced
-from relational_tensat.extract.exact.reduced_search import search_reduced
 from relational_tensat.extract.exact.relaxation import Relaxation, relax
 from relational_tensat.extract.exact.solve.constraints import Rows
 from relational_tensat.extract.exact.solve.formulation import Formulation
@@ -107,7 +107,7 @@ def test_they_are_searched_only_where_the_relaxation_took_all_of_its_time(
         calls.append(options.is_neighbourhood)
 
     monkeypatch.setattr(neighbourhoods, "LEAST_CLASSES", 2)
-    monkeypatch.setattr(reduced_search, "relax", relaxed)
+    monkeypatch.setattr(ilp, "relax", relaxed)
     monkeypatch.setattr(neighbourhoods, "search_neighbourhoods", count)
     assert extract(planted(100, 2).problem, ExtractionOptions()).optimal
     assert bool(calls) == runs_out and not any(calls)

@@ -10,8 +10,8 @@ import numpy as np
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions
+from relational_tensat.extract.families import VariedGraphs
 from relational_tensat.extract.tables import chosen_graph
-from relational_tensat.extract.varied_graphs import VariedGraphs
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph

@@ -10,6 +10,7 @@ from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions, extract
+from relational_tensat.extract.kept_choice import find_choice, text_of_choice
 from relational_tensat.extract.tables import (
     choice_of,
     choose,
@@ -17,7 +18,6 @@ from relational_tensat.extract.tables import (
     enodes_in_order,
     extraction_problem,
 )
-from relational_tensat.extract.written_choice import find_choice, text_of_choice
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from relational_tensat.base.errors import MissingDependencyError
-from relational_tensat.run.sql_rows import SqlRows
+from relational_tensat.run.workbench import SqlRows
 
 QUERIES = (
     "SELECT i::TINYINT AS a, i::BIGINT AS b, i::HUGEINT AS c, i / 3 AS d, (i % 2 = 0) AS e,"

@@ -10,9 +10,8 @@ import pytest
 from relational_tensat.base.duckdb import open_database
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.swaps import Swaps
-from relational_tensat.view.classes import Classes
+from relational_tensat.view.classes import Classes, OperatorForms
 from relational_tensat.view.data.graph_data import EClass, OperatorForm
-from relational_tensat.view.forms import OperatorForms
 from tests.view.runs import stored_run
 
 

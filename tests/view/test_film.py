@@ -11,16 +11,15 @@ import pytest
 
 from relational_tensat.base.duckdb import open_database
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.rewrite import RewriteStep
-from relational_tensat.explain.terms import Outputs, Terms
+from relational_tensat.explain.terms import Outputs, TermCosts, Terms
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.view import collection
+from relational_tensat.view.classes import OperatorForms
 from relational_tensat.view.data.graph_data import Film, GraphFrame, ValueRow
 from relational_tensat.view.film import film
-from relational_tensat.view.forms import OperatorForms
 from relational_tensat.view.frames import Frames
 from tests.egraph.extraction import cheapest_graph
 from tests.explain.runs import choose_at_random, explained, explored, random_graph

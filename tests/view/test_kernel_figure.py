@@ -15,8 +15,7 @@ from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.view.data.graph_data import plain
 from relational_tensat.view.data.kernel_data import MuNode
-from relational_tensat.view.fused_kernels import fused_kernels
-from relational_tensat.view.kernel_figure import drawing
+from relational_tensat.view.kernel_figure import drawing, fused_kernels
 from tests.mugraph.kernels.mugraphs import CHAINS, SMALL
 from tests.mugraph.mugraphs import flash_attention
 from tests.view.runs import stored_run

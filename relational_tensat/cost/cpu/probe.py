@@ -250,7 +250,11 @@ def prepare_node(
         Exception: onnxruntime cannot run it, one of ``session.refusals``.
     """
     pair = _pair(configuration, 1, optimizations, displace, threads)
-    copies = wanted_copies(_estimate_us(pair), operand_bytes(configuration), most_bytes)
+    clock = pair.clock or thread_us
+    longer, shorter = (
+        min(clock(function) for _ in range(_ESTIMATES)) for function in (pair.longer, pair.shorter)
+    )
+    copies = wanted_copies(longer - shorter, operand_bytes(configuration), most_bytes)
     if copies > 1:
         pair = _pair(configuration, copies, optimizations, displace, threads)
     return Prepared(pair, copies)
@@ -280,15 +284,6 @@ def _pair(
         displace if probe.with_operator.weights else leave_caches,
         clock_of(threads),
     )
-
-
-def _estimate_us(pair: Pair) -> float:
-    """Return about how much longer one function takes."""
-    clock = pair.clock or thread_us
-    longer, shorter = (
-        min(clock(function) for _ in range(_ESTIMATES)) for function in (pair.longer, pair.shorter)
-    )
-    return longer - shorter
 
 
 def wanted_copies(estimate_us: float, needed_bytes: int, most_bytes: int = MOST_BYTES) -> int:

@@ -12,7 +12,6 @@ from relational_tensat.explain.swaps import Swaps
 from relational_tensat.explain.why_not.steps import FullMatch
 from relational_tensat.rules.instance import Instance, tensor_vars
 from relational_tensat.rules.model import Rule
-from relational_tensat.tensor.types import AttrItems, ValueType
 
 #: The possible outcomes of a match, best first.
 STATUSES = ("chosen", "not chosen", "not needed", "filtered", "cyclic", "not united")
@@ -121,7 +120,8 @@ class Outcomes:
         target_nodes: dict[int, StoredNode] = {}
         for value, target in enumerate(instance.nodes, start=base):
             classes = [self._class(child, match, target_nodes) for child in target.children]
-            signature = self._signature(target.op, target.attrs, target.operand_types)
+            symbol = Symbol(target.op, target.attrs, len(target.operand_types))
+            signature = self._signature_ids.get((symbol, target.operand_types), 0)
             node = self._by_content.get((signature, tuple(classes)))
             if node is not None:
                 target_nodes[value] = node
@@ -131,10 +131,6 @@ class Outcomes:
         if child < len(match.bindings):
             return match.bindings[child]
         return target_nodes[child].owner if child in target_nodes else 0
-
-    def _signature(self, op: str, attrs: AttrItems, operands: tuple[ValueType, ...]) -> int:
-        symbol = Symbol(op, attrs, len(operands))
-        return self._signature_ids.get((symbol, operands), 0)
 
     def _not_united(self, match: FullMatch, places: tuple[str, ...]) -> MatchOutcome:
         for root in match.roots:

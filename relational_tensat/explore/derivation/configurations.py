@@ -37,7 +37,8 @@ def spread(rule: Rule, configuration: RuleConfiguration) -> RuleConfiguration:
     Raises:
         UnsoundRuleError: on the way the rule changed the type of a result.
     """
-    fresh = _primes(above=max(_sizes(configuration), default=1))
+    sizes = [size for kind in configuration.var_types for size in kind.shape]
+    fresh = _primes(above=max(sizes, default=1))
     waiting = [
         (variable, axis)
         for variable, kind in enumerate(configuration.var_types)
@@ -113,10 +114,6 @@ def retyped(
     except ShapeError:
         return None
     return RuleConfiguration(tuple(placed.values()), var_types, roots)
-
-
-def _sizes(configuration: RuleConfiguration) -> list[int]:
-    return [size for kind in configuration.var_types for size in kind.shape]
 
 
 def _primes(above: int) -> Iterator[int]:

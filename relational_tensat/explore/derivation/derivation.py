@@ -16,7 +16,7 @@ from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
-from relational_tensat.rules.instance import Instance, tensor_vars
+from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.graph import Graph, Node, build_graph
@@ -122,7 +122,11 @@ class _SideBuilder(NodeBuilder):
             )
         symbols = iter(self._configuration.symbols)
         sources = [self._source(source, symbols) for source in self._rule.sources]
-        targets = self._targets(instance)
+        values = list(self._variables.values())
+        for node in instance.nodes:
+            operands = [values[child] for child in node.children]
+            values.append(self.apply(node.op, dict(node.attrs), operands))
+        targets = [values[root] for root in instance.roots]
         return tuple(
             pair
             for (left, _), (right, _) in zip(sources, targets, strict=True)
@@ -134,13 +138,6 @@ class _SideBuilder(NodeBuilder):
             return self._variables[term.name]
         op, attrs = next(symbols)
         return self.apply(op, attrs, [self._source(child, symbols) for child in term.children])
-
-    def _targets(self, instance: Instance) -> list[Value]:
-        values = list(self._variables.values())
-        for node in instance.nodes:
-            operands = [values[child] for child in node.children]
-            values.append(self.apply(node.op, dict(node.attrs), operands))
-        return [values[root] for root in instance.roots]
 
 
 #: The reason that kept a side from meeting the other, by the stop reason of the exploration.

@@ -71,7 +71,8 @@ class MatchInstances:
             self._database.check_interrupt()
             self._count += 1
             rule = self._compiled.rule(rule_id)
-            types = self._variable_types(rule, signatures)
+            sites = self._sites[rule.id - self._compiled.first]
+            types = tuple([self._applied(signatures[n])[1][child] for n, child in sites])
             instance = self._instantiate(rule, signatures, types)
             roots = [0] * self._compiled.root_columns
             if instance is not None:
@@ -108,12 +109,6 @@ class MatchInstances:
             is_whole=is_whole,
             rules=phase_rules(self._compiled, multi=sources > 1),
         )
-
-    def _variable_types(
-        self, compiled: CompiledRule, signatures: Sequence[int]
-    ) -> tuple[ValueType, ...]:
-        sites = self._sites[compiled.id - self._compiled.first]
-        return tuple([self._applied(signatures[n])[1][child] for n, child in sites])
 
     def _instantiate(
         self, compiled: CompiledRule, signatures: Sequence[int], types: tuple[ValueType, ...]

@@ -62,7 +62,9 @@ class NodeArrays:
         parents = self._database.columns("subgraphs/parents")["parent"]
         size = max(int(rows["id"].max(initial=0)) + 1, self.size)
         ids = rows["id"]
-        before, existed, became = self, self.exists, _longer(self.became, size)
+        longer = np.zeros(size, np.int32)
+        longer[: len(self.became)] = self.became
+        before, existed, became = self, self.exists, longer
         old_signature, old_children = before.signature, before.children
         old_parent = self.parent
         self.exists = np.zeros(size, np.bool_)
@@ -161,12 +163,6 @@ def _with_any(rows: Ints, ids: Ints, size: int) -> Places:
     for column in range(1, rows.shape[1]):
         has_any |= is_one[rows[:, column]]
     return np.flatnonzero(has_any)
-
-
-def _longer(values: Ints, size: int) -> Ints:
-    longer = np.zeros(size, np.int32)
-    longer[: len(values)] = values
-    return longer
 
 
 Bits = NDArray[np.uint64]

@@ -115,7 +115,11 @@ class _Neighbourhoods:
         else:
             odds = doubt[used_classes]
             free = self._around(int(self._random.choice(used_classes, p=odds / odds.sum())), size)
-        return drop_underivable(keep(unreduced(self._problem), self._allowed(free)))
+        best = self._search.best
+        fixed: Ints = np.where(best == UNUSED, self._by_tree_cost, best)
+        allowed: Mask = free[self._problem.node_class]
+        allowed[fixed[fixed != UNUSED]] = True
+        return drop_underivable(keep(unreduced(self._problem), allowed))
 
     def _doubt(self) -> Floats:
         """Return, by class, how much the relaxation takes of other e-nodes than the best choice."""
@@ -134,13 +138,6 @@ class _Neighbourhoods:
         odds = doubt / doubt.sum()
         free[self._random.choice(self._problem.n_classes, count, replace=False, p=odds)] = True
         return free
-
-    def _allowed(self, free: Mask) -> Mask:
-        best = self._search.best
-        fixed: Ints = np.where(best == UNUSED, self._by_tree_cost, best)
-        allowed: Mask = free[self._problem.node_class]
-        allowed[fixed[fixed != UNUSED]] = True
-        return allowed
 
     def _around(self, start: int, size: int) -> Mask:
         """Return which classes are nearest to one, so many, ties at random; not by way of the root."""

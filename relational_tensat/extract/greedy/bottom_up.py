@@ -224,7 +224,7 @@ class _SetUnion:
         parts = [self._set(children[0])] if len(children) == 1 else self._unite(children)[0]
         if weight > 0:
             parts = [*parts, np.array([klass], dtype=np.int32)]
-        members = parts[0] if len(parts) == 1 else _joined(parts)
+        members = parts[0] if len(parts) == 1 else (np.concatenate(parts) if parts else _EMPTY)
         if len(parts) > 1:  # else it is the set of another class
             self._room -= len(members)
         self._members[klass] = members
@@ -258,7 +258,3 @@ class _SetUnion:
 
 
 _EMPTY: Ints = np.empty(0, dtype=np.int32)
-
-
-def _joined(parts: list[Ints]) -> Ints:
-    return np.concatenate(parts) if parts else _EMPTY

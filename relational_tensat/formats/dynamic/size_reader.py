@@ -196,7 +196,12 @@ class _SizeReader:
             sizes = self._dimensions.base(dims, fixed, scale)
             try:
                 base = SizedReading(sizes, self._read(sizes))
-                self._check_not_emptied(base)
+                empty = without_elements(base.reading.graph.types)
+                if empty:
+                    larger = self._read(self._dimensions.larger(base.sizes)).graph.types
+                    for name in empty:
+                        if name in larger and name not in without_elements(larger):
+                            raise ShapeError(f"{name!r} has no elements")
                 if has_unknown_shapes(base):
                     self._values.begin(sizes)
                     self._check_runs_at(base)
@@ -211,19 +216,6 @@ class _SizeReader:
             return smaller
         assert refusal is not None
         raise refusal
-
-    def _check_not_emptied(self, base: SizedReading) -> None:
-        """Check that sizes are not too small: a value without elements has none at larger sizes either.
-
-        Raises:
-            InputError: something has none that has some there.
-        """
-        empty = without_elements(base.reading.graph.types)
-        if empty:
-            larger = self._read(self._dimensions.larger(base.sizes)).graph.types
-            for name in empty:
-                if name in larger and name not in without_elements(larger):
-                    raise ShapeError(f"{name!r} has no elements")
 
     def _has_little_left(self, base: SizedReading) -> bool:
         """Whether a dimension is 1 that is more at larger sizes."""

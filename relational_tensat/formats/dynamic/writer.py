@@ -220,7 +220,8 @@ class _Joiner:
         if any(bool((array != array.flat[0]).any()) for array in arrays):
             return ""
         shapes = [np.array(array.shape, np.int64) for array in arrays]
-        expressions = sizes_in(shapes, self._model) if _all_same_rank(shapes) else None
+        same_rank = len({shape.size for shape in shapes}) == 1
+        expressions = sizes_in(shapes, self._model) if same_rank else None
         if expressions is None or not all(map(self._sizes.can_express, expressions)):
             return ""
         number = self._sizes.constant(first.reshape(-1)[0])
@@ -373,10 +374,6 @@ def _all_equal(arrays: Sequence[Array]) -> bool:
 
 def _bytes(array: Array) -> Array:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _all_same_rank(shapes: Sequence[Array]) -> bool:
-    return len({shape.size for shape in shapes}) == 1
 
 
 def _copy(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:

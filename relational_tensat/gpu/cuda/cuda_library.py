@@ -155,7 +155,13 @@ class CudaLibrary:
                 reason = error
                 continue
             try:
-                self._try(bound)
+                workspace = self.allocate(bound.workspace_bytes) if bound.workspace_bytes else 0
+                try:
+                    bound.start(workspace)
+                    self.synchronize()
+                finally:
+                    if workspace:
+                        self.free(workspace)
             except InputError as error:
                 bound.close()
                 reason = error
@@ -193,20 +199,6 @@ class CudaLibrary:
         if isinstance(call, Pooling) and dnn is not None:
             yield lambda: dnn.bind_pool(call, resolve)
         yield lambda: self._modules.bind(own_launch(call), resolve)
-
-    def _try(self, bound: BoundCall) -> None:
-        """Run a call once.
-
-        Raises:
-            InputError: it is refused.
-        """
-        workspace = self.allocate(bound.workspace_bytes) if bound.workspace_bytes else 0
-        try:
-            bound.start(workspace)
-            self.synchronize()
-        finally:
-            if workspace:
-                self.free(workspace)
 
 
 #: Edge of the product that tells how fast the clock is: about half a millisecond on a data-centre GPU.

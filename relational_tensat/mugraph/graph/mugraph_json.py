@@ -129,23 +129,18 @@ _SAVER = ("tile", "output", "dims", "omap", "wide")
 
 def encoded(graph: MuGraph) -> dict[str, Any]:
     """Return a μGraph as JSON's objects, arrays, texts and numbers."""
+    options: dict[str, Any] = {}  # that few have
+    if graph.conditions:
+        options["conditions"] = sorted(graph.conditions)
+    if graph.rows:
+        options["rows"] = [row.content() for row in graph.rows]
     return {
         "format": FORMAT,
         "name": graph.name,
         "inputs": {name: text_of(dims) for name, dims in graph.inputs.items()},
         "steps": [_encoded_step(step) for step in graph.steps],
         "outputs": list(graph.outputs),
-    } | _encoded_options(graph)
-
-
-def _encoded_options(graph: MuGraph) -> dict[str, Any]:
-    """Return what few μGraphs have."""
-    options: dict[str, Any] = {}
-    if graph.conditions:
-        options["conditions"] = sorted(graph.conditions)
-    if graph.rows:
-        options["rows"] = [row.content() for row in graph.rows]
-    return options
+    } | options
 
 
 def content_hash(graph: MuGraph) -> str:

@@ -78,7 +78,13 @@ def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
         raise InputError(f"{graph.name}: there is no input {name!r}, whose elements would be bools")
     for step in graph.steps:
         if isinstance(step, Kernel):
-            _check_conditions(step, graph.conditions)
+            for iterator in step.block.iterators:
+                if iterator.is_condition != (iterator.tensor in graph.conditions):
+                    kinds = ("numbers", "bools") if iterator.is_condition else ("bools", "numbers")
+                    raise InputError(
+                        f"{step.name}: {iterator.output}: elements of {iterator.tensor!r} are {kinds[0]}, "
+                        f"and are loaded as {kinds[1]}"
+                    )
             block_tensors(step, dims)
             made = {saver.output: saver.dims for saver in step.block.savers}
         else:
@@ -92,16 +98,6 @@ def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
                 f"{graph.name}: the output {name!r} is wide, as only tensors between kernels may be"
             )
     return dims
-
-
-def _check_conditions(kernel: Kernel, conditions: frozenset[str]) -> None:
-    for iterator in kernel.block.iterators:
-        if iterator.is_condition != (iterator.tensor in conditions):
-            kinds = ("numbers", "bools") if iterator.is_condition else ("bools", "numbers")
-            raise InputError(
-                f"{kernel.name}: {iterator.output}: elements of {iterator.tensor!r} are {kinds[0]}, "
-                f"and are loaded as {kinds[1]}"
-            )
 
 
 def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:

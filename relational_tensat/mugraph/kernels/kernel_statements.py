@@ -216,7 +216,8 @@ class _BlockLowering:
         operation = Operation(step.op, operands, step.output, step.attrs)
         if frame is not None:
             self._frames[step.output] = frame
-        is_worth = _is_costly(step.op) or (self._keeps_repeated and step.op not in _VIEWS)
+        is_costly = step.op in SPELLINGS and SPELLINGS[step.op].is_costly
+        is_worth = is_costly or (self._keeps_repeated and step.op not in _VIEWS)
         is_kept = is_worth and self._uses[step.output] > 1
         formula = f"{step.output}_formula" if is_kept else step.output
         self._formulas[formula] = operation
@@ -345,8 +346,3 @@ def size_in_loop(dims: Dims, over: tuple[str, ...], loop: int) -> int:
 
 def _size(dims: Dims, over: tuple[str, ...]) -> int:
     return count(tuple(dim for dim in dims if dim.variable in over))
-
-
-def _is_costly(op: str) -> bool:
-    """Whether an operator is worked out once and stored, rather than wherever it is read."""
-    return op in SPELLINGS and SPELLINGS[op].is_costly

@@ -327,7 +327,7 @@ class LayoutProblem:
             else:
                 assert isinstance(statement, Save)
                 number = self._device_variable(statement.output)
-                item_bytes = self._device_bytes(statement.output)
+                item_bytes = WIDE_BYTES if statement.output in self._wide else self._item_bytes
                 costs = [
                     device_cost(access, row_major(dims), item_bytes)
                     for dims in self._orders(number)
@@ -372,9 +372,6 @@ class LayoutProblem:
                 most = max(plain, STATIC_BYTES)
             if sum(map(max, terms.values())) > most:
                 self._limits.append(Limit(terms, max(sum(map(min, terms.values())), most)))
-
-    def _device_bytes(self, name: str) -> int:
-        return WIDE_BYTES if name in self._wide else self._item_bytes
 
     def _device_variable(self, name: str) -> int:
         """Return the variable of a tensor in device memory; a tensor that is not between kernels has one

@@ -172,7 +172,10 @@ class _KernelSearch:
         """Search level after level of kernels."""
         abstract = saturated(self._structure.program, self._options.time_limit_s)
         if "pruning" in self._options.disable:
-            abstract = _without_classes(abstract)
+            # one class: every expression is a part of the program's
+            abstract.database.run("mugraph/forget_classes")
+            classes = dict.fromkeys(abstract.classes, 1)
+            abstract = replace(abstract, classes=classes, outputs=(1,) * len(abstract.outputs))
         self._database = abstract.database
         self._roots = frozenset(abstract.outputs)
         operands, values = self._draw(abstract)
@@ -379,10 +382,3 @@ def _makers(search: BlockSearch, chosen: Sequence[KernelTensor]) -> dict[int, li
 
 def _silent(progress: SearchProgress) -> None:
     """Report nothing."""
-
-
-def _without_classes(abstract: AbstractEGraph) -> AbstractEGraph:
-    """Return an abstract e-graph of one class: every expression is a part of the program's."""
-    abstract.database.run("mugraph/forget_classes")
-    classes = dict.fromkeys(abstract.classes, 1)
-    return replace(abstract, classes=classes, outputs=(1,) * len(abstract.outputs))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -320,7 +320,11 @@ class Sizing:
         if key not in self._partials:
             before = self.partials(prefix[:-1])
             grown = (g for kernel in prefix[-1] for g in self._grown(before, kernel))
-            self._partials[key] = prefix, _cheapest_by_sizes(grown)
+            # the cheapest for each sizes of partial results, and of these the cheapest
+            best: dict[tuple[tuple[str, int], ...], Partial] = {}
+            for partial in sorted(grown, key=lambda p: p.cost_us):
+                best.setdefault(tuple(sorted(partial.sizes.items())), partial)
+            self._partials[key] = prefix, list(best.values())[:_MOST_FOLLOWED]
         return self._partials[key][1]
 
     def _endings(
@@ -438,11 +442,3 @@ class Sizing:
         return kernel_times(
             splits.step, unsized.device, sizes, self._device, unsized.wide, self._program.inputs
         )
-
-
-def _cheapest_by_sizes(partials: Iterable[Partial]) -> list[Partial]:
-    """Return the cheapest for each sizes of partial results, and of these the cheapest."""
-    best: dict[tuple[tuple[str, int], ...], Partial] = {}
-    for partial in sorted(partials, key=lambda p: p.cost_us):
-        best.setdefault(tuple(sorted(partial.sizes.items())), partial)
-    return list(best.values())[:_MOST_FOLLOWED]

@@ -203,7 +203,10 @@ def resized(graph: MuGraph, sizes: Mapping[str, int], splits: SplitsOf) -> MuGra
     Raises:
         InputError: splits do not divide what one kernel leaves to the next.
     """
-    inputs = _resized_inputs(graph, sizes)
+    inputs = {
+        name: tuple(Dim(dim.variable, sizes[dim.variable]) for dim in dims)
+        for name, dims in graph.inputs.items()
+    }
     steps: list[KernelStep] = []
     for step in graph.steps:
         if isinstance(step, Kernel):
@@ -250,13 +253,6 @@ def _smallest_splits(graph: MuGraph, parts: int = 0) -> SplitsOf:
         return tuple(fewer[:-1]), fewer[-1]
 
     return splits
-
-
-def _resized_inputs(graph: MuGraph, sizes: Mapping[str, int]) -> dict[str, Dims]:
-    return {
-        name: tuple(Dim(dim.variable, sizes[dim.variable]) for dim in dims)
-        for name, dims in graph.inputs.items()
-    }
 
 
 def _smallest_factor(number: int) -> int:

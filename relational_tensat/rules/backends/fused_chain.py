@@ -98,7 +98,9 @@ class Fused(FusedKernel):
                 if part.op == "reshape":
                     part = said[number - len(types)]
                 if part.op == "fill":
-                    names.append([inner.constant(_filled(part.attrs))])
+                    shape, dtype = ints_of(part.attrs, "shape"), str_of(part.attrs, "dtype")
+                    filled = np.full(shape, part.attrs["value"], numpy_dtype(dtype))
+                    names.append([inner.constant(filled)])
                     continue
                 operator = get_operator(part.op)
                 names.append(operator.to_onnx(own, own_kinds, kinds[number], part.attrs, inner))
@@ -142,8 +144,3 @@ def _decoded(body: str) -> Any:
 
 def _value(value: Any) -> AttrValue:
     return tuple(map(_value, value)) if isinstance(value, list) else value
-
-
-def _filled(attrs: Attrs) -> Any:
-    shape, dtype = attrs["shape"], str_of(attrs, "dtype")
-    return np.full(shape, attrs["value"], numpy_dtype(dtype))

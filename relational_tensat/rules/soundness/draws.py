@@ -89,7 +89,8 @@ class _Drawer:
         return RuleConfiguration(symbols, types, roots)
 
     def _applied(self, term: SourceTerm, result: ValueType | None) -> ValueType:
-        attr_values = self._known_attrs(term)
+        known = {attr: self.attrs[name] for attr, name in term.variables if name in self.attrs}
+        attr_values = {**term.constants, **known}
         kinds: list[ValueType | None] = [
             self.bindings.tensor(child) if isinstance(child, str) else None
             for child in term.children
@@ -125,10 +126,6 @@ class _Drawer:
         if isinstance(child, str):
             return 0 if child in self.bindings.bound else 3
         return 2 if self.bindings.bound.isdisjoint(child.tensors) else 1
-
-    def _known_attrs(self, term: SourceTerm) -> dict[str, AttrValue]:
-        known = {attr: self.attrs[name] for attr, name in term.variables if name in self.attrs}
-        return {**term.constants, **known}
 
     def _finish(
         self,

@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from relational_tensat.rules.soundness import bitvectors, each_element
+from relational_tensat.rules.soundness import each_element
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.rules.soundness.inputs import Inputs, in_dtype, main_dtype
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
@@ -203,8 +203,8 @@ class TypedJudge:
                 self.failure = Failure(configuration, sides, operands, what)
                 return False
             self._show(dtype, VALUES[0 if is_all else 1])
-            asks = bitvectors.is_elementwise(sides) and len(self._proved) < _MOST_PROOFS
-            self._proved[key] = is_all or (asks and bitvectors.is_proved(sides))
+            asks = each_element.is_elementwise(sides) and len(self._proved) < _MOST_PROOFS
+            self._proved[key] = is_all or (asks and each_element.is_proved(sides))
         if self._proved[key]:
             self._note(dtype, "proved")
         return self._proved[key]

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.rules.instance import Instance, TargetNode
-from relational_tensat.rules.soundness.indices import Indices
 from relational_tensat.rules.soundness.judgement import Element, LawOutcome, evaluate_both
 from relational_tensat.rules.soundness.sides import Compute, Sides, evaluate, has_floats, parts
+from relational_tensat.rules.soundness.tensor_values import Indices
 from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.field import Undefined
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded

@@ -6,7 +6,7 @@ that gives an attribute's value (``(= ?z …)``) is solved for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,10 +185,6 @@ def _equations(condition: Expr) -> Iterator[tuple[str, Expr]]:
         for arg in condition.args:
             yield from _equations(arg)
     elif condition.function in ("=", "close"):
-        yield from _sides(condition.args)
-
-
-def _sides(args: Sequence[Expr]) -> Iterator[tuple[str, Expr]]:
-    for left, right in (args, tuple(reversed(args))):
-        if isinstance(left, Var):
-            yield left.name, right
+        for left, right in (condition.args, tuple(reversed(condition.args))):
+            if isinstance(left, Var):
+                yield left.name, right

@@ -236,19 +236,15 @@ class Reaching:
         key = term.get_id()
         if key not in self._variables:
             if term.num_args() == 0:
-                is_number = term.decl().kind() == _uninterpreted()
+                import z3
+
+                is_number = term.decl().kind() == int(z3.Z3_OP_UNINTERPRETED)
                 names = frozenset({term.decl().name()}) if is_number else frozenset()
             else:
                 names = frozenset().union(*(self._names(child) for child in term.children()))
             self._variables[key] = names
             self._kept.append(term)
         return self._variables[key]
-
-
-def _uninterpreted() -> int:
-    import z3
-
-    return int(z3.Z3_OP_UNINTERPRETED)
 
 
 def _spread(inputs: Sequence[Inputs]) -> list[Inputs]:

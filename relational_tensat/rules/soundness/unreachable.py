@@ -115,7 +115,7 @@ class _Meaning:
                     first, second = self.number(a), self.number(b)
                     chosen = first < second if expr.function == "min" else first > second
                     return z3.If(chosen, first, second)
-            if expr.function in _AT_LEAST or _is_whole(expr):
+            if expr.function in _AT_LEAST or _returns(expr) == "int":
                 return self._atom(expr, "int")
         # an attribute's value, or a function's that may be one or the other: reals are both
         return self._atom(expr, "real")
@@ -185,10 +185,6 @@ class _Meaning:
 
 def _returns(expr: Call) -> str:
     return str(get_function(expr.function).call.__annotations__.get("return"))
-
-
-def _is_whole(expr: Call) -> bool:
-    return _returns(expr) == "int"
 
 
 def _is_number(expr: Expr) -> bool:

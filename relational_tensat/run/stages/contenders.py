@@ -84,7 +84,12 @@ def candidates(
         return []
     found: list[Contestant] = []
     original_us = loaded.original_us
-    family, names = families_of(loaded.egraph, table, _of_backend(loaded))
+    # what the backend carries out by itself in any case
+    name = loaded.run.options.rules.backend
+    rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
+    family, names = families_of(
+        loaded.egraph, table, frozenset(rule.name.partition("[")[0] for rule in rules)
+    )
     seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
     try:
         for alike in _cheapest(extracted, table, family, first, is_over, limit_s):
@@ -182,13 +187,6 @@ def _by_profile(extracted: ExtractedRun, table: TableProblem) -> FamilyChoice | 
     if choice is None:
         return None
     return FamilyChoice(choice, dag_cost_us(table.problem, choice), frozenset(), frozenset())
-
-
-def _of_backend(loaded: LoadedRun) -> frozenset[str]:
-    """Return the rules that the backend carries out by itself in any case."""
-    name = loaded.run.options.rules.backend
-    rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
-    return frozenset(rule.name.partition("[")[0] for rule in rules)
 
 
 def with_candidate(

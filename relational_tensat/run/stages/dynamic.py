@@ -17,12 +17,11 @@ from relational_tensat.base.errors import (
 )
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import temporary_folder
-from relational_tensat.explain.chosen_at_sizes import ChosenAtSizes
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, ShapeSpecificError, at_other_sizes
-from relational_tensat.explain.unions_at_sizes import UnlikeValuesError
+from relational_tensat.explain.unions_at_sizes import ChosenAtSizes, UnlikeValuesError
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
     text_of,

@@ -28,7 +28,7 @@ from relational_tensat.run.options import Options, fuses_what_is_written
 from relational_tensat.run.values import ExploredRun, LoadedRun, Model, Refused
 
 if TYPE_CHECKING:
-    from relational_tensat.extract.varied_graphs import VariedGraphs
+    from relational_tensat.extract.families import VariedGraphs
     from relational_tensat.mugraph.fusion.candidates import Version
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts, OwnKernel
     from relational_tensat.mugraph.regions.regions import RegionRow
@@ -120,7 +120,15 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
     if fusion.torch and fusion.kernels is None:
         raise UsageError("kernels-torch goes with --kernels")
     if cost.device is not None and not fuses_what_is_written(options):
-        _check_measured(cost.device.key.kind)
+        kind = cost.device.key.kind
+        if kind != "cpu":
+            raise UsageError(
+                "--fuse goes with modelled costs, or with --cost cpu: "
+                f"on {kind} no kernels are measured yet"
+            )
+        from relational_tensat.mugraph.kernels.emit_c import compiler
+
+        compiler()
     if options.rules.backend is not None and not fuses_what_is_written(options):
         raise UsageError("--fuse goes without --backend: a backend has kernels of its own")
     if model.stays_dynamic and (fusion.kernels is not None or not fuses_what_is_written(options)):
@@ -134,22 +142,6 @@ def with_kernel_costs(options: Options, model: Model, cost: CostSource) -> Kerne
     from relational_tensat.mugraph.fusion.own_kernel import KernelCosts  # few runs need it
 
     return KernelCosts(cost)
-
-
-def _check_measured(kind: str) -> None:
-    """Check that kernels can be measured on a kind of device.
-
-    Raises:
-        UsageError: they cannot.
-        MissingDependencyError: there is no C compiler.
-    """
-    if kind != "cpu":
-        raise UsageError(
-            f"--fuse goes with modelled costs, or with --cost cpu: on {kind} no kernels are measured yet"
-        )
-    from relational_tensat.mugraph.kernels.emit_c import compiler
-
-    compiler()
 
 
 def _with_kernels(explored: ExploredRun) -> ExploredRun:
@@ -171,7 +163,7 @@ def _with_kernels(explored: ExploredRun) -> ExploredRun:
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
     assert loaded.kernel_costs is not None
     costs = loaded.kernel_costs.operators
-    from relational_tensat.extract.varied_graphs import VariedGraphs  # few runs need it
+    from relational_tensat.extract.families import VariedGraphs  # few runs need it
 
     varied = VariedGraphs(loaded.egraph, loaded.cost, _EXTRACTION)
     with watch.watching():

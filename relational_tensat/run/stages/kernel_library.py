@@ -47,8 +47,7 @@ from relational_tensat.custom_ops.parts import (
 from relational_tensat.custom_ops.places import disjoint_places, parts_in, with_places
 from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.formats import save_model
-from relational_tensat.formats.file_digest import file_digest
-from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.formats.frontend import file_digest, is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.mugraph.fusion.candidates import with_numbers
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel

@@ -20,8 +20,7 @@ from relational_tensat.formats.frontend import check_output, is_onnx
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.library import load_rules, rules_meant_by
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.gate import check_trust
-from relational_tensat.rules.soundness.store import content_hash
+from relational_tensat.rules.soundness.store import check_trust, content_hash
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.run.options import INSIDE, KEEP, LOW, ONNXRUNTIME
 from relational_tensat.run.stages.explore import with_kernel_costs
@@ -56,7 +55,9 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
     path, options = Path(source), run.options.model
     dims, keeps = dict(options.dims), options.keep_overridable
     with run.phases.phase("load"):
-        if not _stays_dynamic(run, path):
+        # only ONNX has dynamic dimensions, and only files are written with them
+        output = run.output.path if isinstance(run.output, DefaultOutput) else run.output
+        if not (is_onnx(path) and is_onnx(output) and not run.options.model.static):
             return Model(source, load_model(path, dims, keep_overridable=keeps))
         need_onnx()
         from relational_tensat.formats.dynamic.sized_model import SizeError
@@ -111,12 +112,6 @@ def with_data_moved(run: Run, model: Model) -> Model:
         dynamic = replace(dynamic, base=base, others=tuple(rest))
     graph = moved(model.graph) if dynamic is None else dynamic.base.graph
     return replace(model, graph=graph, dynamic=dynamic, moved_data=name)
-
-
-def _stays_dynamic(run: Run, path: Path) -> bool:
-    """Whether dynamic dimensions are kept: only ONNX has them, and only files are written with them."""
-    output = run.output.path if isinstance(run.output, DefaultOutput) else run.output
-    return is_onnx(path) and is_onnx(output) and not run.options.model.static
 
 
 def load(run: Run, model: Model, open_egraph: Callable[[Graph], EGraph] | None = None) -> LoadedRun:

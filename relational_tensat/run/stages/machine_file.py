@@ -24,8 +24,7 @@ from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
 from relational_tensat.cost.race import LEAST_HEATS, RACE_VERSION, least_heats_s, race
 from relational_tensat.formats import save_model
-from relational_tensat.formats.file_digest import file_digest
-from relational_tensat.formats.frontend import is_onnx
+from relational_tensat.formats.frontend import file_digest, is_onnx
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.reports import PACKED, SAVED, FileChange, MachineForm
 from relational_tensat.run.stages.compare import original_file

@@ -11,6 +11,7 @@ from relational_tensat.cost import CostSource
 from relational_tensat.cost.earlier_runs import SettledChoice
 from relational_tensat.explore.members import Seed
 from relational_tensat.extract.families import FamilyChoice
+from relational_tensat.extract.kept_choice import find_choice, text_of_choice
 from relational_tensat.extract.problem import dag_cost_us
 from relational_tensat.extract.tables import (
     TableProblem,
@@ -18,7 +19,6 @@ from relational_tensat.extract.tables import (
     enodes_in_order,
     extraction_problem,
 )
-from relational_tensat.extract.written_choice import find_choice, text_of_choice
 from relational_tensat.run.stages.contenders import Contestant, TimedGraphs, graph_of
 from relational_tensat.run.values import CachedChoice, ExploredRun, LoadedRun
 

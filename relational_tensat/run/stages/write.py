@@ -33,7 +33,8 @@ def write(checked: CheckedRun) -> WrittenRun:
     """
     notes, output, file = _write_kernels(checked), checked.loaded.output, _File()
     if output is not None:
-        place = _free_place(checked, output)
+        chosen = checked.loaded.run.output
+        place = chosen.free() if isinstance(chosen, DefaultOutput) else output
         is_there = place != output
         if is_there:
             notes.append(
@@ -132,12 +133,6 @@ def _data_of_model(file: Path | None) -> list[Path]:
     from relational_tensat.formats.onnx_external import external_locations  # needs onnx
 
     return [file.parent / name for name in external_locations(file)]
-
-
-def _free_place(checked: CheckedRun, output: Path) -> Path:
-    """Return another place if something has appeared where the result was to be written by default."""
-    chosen = checked.loaded.run.output
-    return chosen.free() if isinstance(chosen, DefaultOutput) else output
 
 
 def _change_notes(checked: CheckedRun) -> tuple[str, ...]:

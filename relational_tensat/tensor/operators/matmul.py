@@ -179,7 +179,8 @@ def _read_gemm(node: OnnxNode) -> Mapped:
     alpha, beta = attr_float(node, "alpha", 1.0), attr_float(node, "beta", 1.0)
     bias: str | Mapped | None = None
     if has_input(node, 2) and beta != 0.0:
-        bias = _scaled(node.inputs[2], beta)
+        name = node.inputs[2]
+        bias = name if beta == 1.0 else Mapped("smul", (name,), {"value": beta})
     if alpha == 1.0:
         return Mapped("matmul", (left, right) if bias is None else (left, right, bias))
     product = Mapped("smul", (Mapped("matmul", (left, right)),), {"value": alpha})
@@ -191,7 +192,3 @@ def _transposed(node: OnnxNode, index: int, flag: str) -> str | Mapped:
         raise ShapeError("Gemm takes matrices")
     name = node.inputs[index]
     return Mapped("transpose", (name,), {"perm": (1, 0)}) if attr_int(node, flag, 0) else name
-
-
-def _scaled(name: str, factor: float) -> str | Mapped:
-    return name if factor == 1.0 else Mapped("smul", (name,), {"value": factor})

@@ -16,10 +16,10 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import Verdict
-from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.store import (
     cache_file,
     cached_verdicts,
+    check_trust,
     content_hash,
     keep_verdicts,
     meaning_hash,

@@ -16,7 +16,7 @@ from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
 from relational_tensat.rules.backends.fused_kernel import FusedKernel
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.rules.soundness.store import check_trust
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import get_operator

@@ -131,7 +131,7 @@ class Focus:
         kind, stale = next(kinds), 0
         while stale < self._options.restarts and not self._subgraphs.is_closed:
             before_us = self._best_us
-            variation = self._next_variation()
+            variation = Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
             if kind == "original":
                 growing = self._grow_first(width, variation, origin)
             elif kind == "chosen":
@@ -207,10 +207,6 @@ class Focus:
     @property
     def _best_us(self) -> float:
         return self._original_us if self._best is None else self._best.best_us
-
-    def _next_variation(self) -> Variation:
-        """Return how the subgraphs of the next restart are grown."""
-        return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
 
     def _widths(self) -> Iterator[int]:
         """Yield node limits of subgraphs, each twice the last, up to the options'."""

@@ -264,7 +264,11 @@ class TreeSearch:
         """Write the cheapest subgraph of any rollout and the real one, and the cheapest graphs of both."""
         root, best = self._state.root, self._state.best
         if not self._place.is_all and self._undecided is not None:
-            self._note_undecided(self._undecided)
+            # rollouts that came to no decision are an iteration: later ones have iterations of their own
+            self._journal.note_iteration(self._undecided)
+            self._extra = 1
+            if self._observer.progress is not None:
+                self._observer.progress(self._undecided)
         yield partial(self._chooser.note, _seed_of(best.graph), self.iteration)
         kept = [("decision", root.history, root.known_graph)]
         if best.history is not None:
@@ -295,14 +299,6 @@ class TreeSearch:
             yield partial(write_down, self._universe.subgraph, self._journal)
             yield partial(write_applications, self._database, self._universe.applications)
         return tuple(report for report, _ in found)
-
-    def _note_undecided(self, report: IterationReport) -> None:
-        """Let rollouts that came to no decision be an iteration: later rollouts have iterations of their
-        own."""
-        self._journal.note_iteration(report)
-        self._extra = 1
-        if self._observer.progress is not None:
-            self._observer.progress(report)
 
     def _choose(self, graph: CheapGraph) -> Plan[Seed]:
         """Return the cheapest graph of the shown subgraph; where there is no time, that by moves."""

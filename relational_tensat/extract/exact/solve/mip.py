@@ -1,24 +1,33 @@
-"""One integer program, solved again with more cuts until its optimum has no cycle."""
+"""One integer program, solved again with more cuts until its optimum has no cycle; negative costs."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows, cycle_cuts, stack_rows
-from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
-from relational_tensat.extract.exact.solve.search import Progress, Search, SolverOptions, is_counted
+from relational_tensat.extract.exact.solve.formulation import (
+    Formulation,
+    components_to_order,
+    formulate,
+    rows_from_triples,
+    with_order,
+)
+from relational_tensat.extract.exact.solve.search import Search, SolverOptions, is_counted
 from relational_tensat.extract.exact.solve.solver import MipResult, solve_mip
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.index import cyclic_sets
-from relational_tensat.extract.problem import dag_cost_us
+from relational_tensat.extract.index import cyclic_sets, edge_owner
+from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us, is_acyclic
 
 _TOLERANCE = 1e-5
 """How far, as a fraction, HiGHS's objective may be off by values like 0.999999."""
 
 _OBJECTIVE = 1e3
-"""Without a unit, the objective is scaled so that the first choice costs this: HiGHS's tolerances are
-absolute. In units it is whole numbers, which HiGHS sees for itself."""
+"""Without a unit, the objective is scaled so that the first choice, or all amounts, cost this: HiGHS's
+tolerances are absolute. In units it is whole numbers, which HiGHS sees for itself."""
 
 
 def scaled_model(search: Search, cycles: str) -> Formulation:
@@ -48,25 +57,25 @@ def cut_and_solve(
     start = None if np.any(start_point > columns.upper) else start_point
     while not search.closed and not options.exhausted:
         result = solve_mip(
-            columns, rows, options, start=start, progress=_listener(search, model.scale)
+            columns,
+            rows,
+            options,
+            start=start,
+            progress=lambda _, bound: search.raise_bound(bound / model.scale),
         )
         note = f"HiGHS: {result.status}"
         if note not in search.notes:
             search.notes.append(note)
         if result.infeasible:
-            _nothing_cheaper(search, columns, model)
+            if columns is model.columns:
+                raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
+            # right only where e-nodes of no cheaper choice were left out
+            search.raise_bound(search.cost_us)
             break
         cuts = _take(search, model, deriver, result)
         if cuts is None:
             break
         rows = stack_rows([rows, cuts])
-
-
-def _nothing_cheaper(search: Search, columns: Columns, model: Formulation) -> None:
-    """HiGHS finds no choice: right only where e-nodes of no cheaper choice were left out."""
-    if columns is model.columns:
-        raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
-    search.raise_bound(search.cost_us)
 
 
 def _take(
@@ -92,10 +101,67 @@ def _take(
     return None
 
 
-def _listener(search: Search, scale: float) -> Progress:
-    """Return a listener that turns the solver's bound into µs."""
+def search_signed(search: Search, choices: Iterator[Ints], options: SolverOptions) -> None:
+    """Improve the choice and the bound of a search whose e-graph has negative costs (files of other tools).
 
-    def listen(_: float, bound: float) -> None:
-        search.raise_bound(bound / scale)
+    The cost of a choice is, as always, the sum over the e-nodes that the root reaches. A class of negative
+    cost is worth taking, but counts only where a chosen e-node needs it. Reductions, bounds and
+    decomposition of other e-graphs assume that nothing is gained by taking more. So none of them is used
+    here. This is one integer program, with a row per class that says who must have taken it. With cycles
+    kept out, a class that is taken has a parent that is, and so on up to the root.
 
-    return listen
+    Args:
+        search: begins from its best choice, and is updated.
+        choices: of greedy methods, to begin from if one is better.
+        options: limits, threads, seed.
+
+    Raises:
+        OutOfTimeError: the time is over.
+    """
+    for choice in choices:
+        search.offer(choice)
+    search.notes.append("negative costs count where a chosen e-node needs them")
+    options.check()
+    model = _signed_model(search.problem)
+    tolerance_us = _OBJECTIVE * 1e-8 / model.scale  # of values like 0.9999999
+    result = solve_mip(
+        model.columns,
+        model.rows,
+        options,
+        start=model.point(search.best),
+        progress=lambda _, bound: search.raise_bound(bound / model.scale),
+    )
+    search.notes.append(f"HiGHS: {result.status}")
+    bound_us = result.bound / model.scale
+    if result.values is not None:
+        choice = model.chosen(result.values)
+        if is_acyclic(search.problem, choice):
+            search.offer(choice)
+            cost_us = dag_cost_us(search.problem, choice)
+            if result.proven and abs(cost_us - bound_us) <= tolerance_us:
+                bound_us = cost_us
+    search.raise_bound(bound_us)
+
+
+def _signed_model(problem: ExtractionProblem) -> Formulation:
+    amounts_us = float(np.abs(problem.cost_us).sum())
+    plain = formulate(problem, "none", _OBJECTIVE / amounts_us)
+    model = with_order(plain, components_to_order(problem, lambda size: True))
+    owner = edge_owner(problem.child_ptr)
+    loops = owner[problem.node_class[owner] == problem.child_idx]
+    model.columns.upper[loops] = 0.0
+    return replace(model, rows=stack_rows([model.rows, _parent_rows(problem, owner)]))
+
+
+def _parent_rows(problem: ExtractionProblem, owner: Ints) -> Rows:
+    """Per class but the root: its y is at most the sum of x over the e-nodes that need it."""
+    below_root = problem.child_idx != problem.root
+    others = np.delete(np.arange(problem.n_classes), problem.root)
+    rows = np.concatenate([problem.child_idx[below_root], others])
+    columns = np.concatenate([owner[below_root], problem.n_nodes + others])
+    values = np.concatenate([-np.ones(int(below_root.sum())), np.ones(len(others))])
+    place = np.full(problem.n_classes, -1)
+    place[others] = np.arange(len(others))
+    return rows_from_triples(
+        place[rows], columns, values, np.full(len(others), -np.inf), np.zeros(len(others))
+    )
