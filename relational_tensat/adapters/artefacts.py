@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from relational_tensat import __version__
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import PrivateFolder, check_own, temporary_folder, user_cache
-from relational_tensat.run.options import Options
+from relational_tensat.run.options import ONNXRUNTIME, Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
@@ -36,6 +36,12 @@ class Artefact(Generic[_T]):
     path: Path
     result: Result
     beside: _T
+
+    @property
+    def runtime(self) -> str:
+        """The runtime that won the race of runtimes, if there was one; else onnxruntime."""
+        race = self.result.runtimes
+        return ONNXRUNTIME if race is None else race.chosen.runtime
 
 
 def artefact(

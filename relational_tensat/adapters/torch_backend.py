@@ -151,7 +151,7 @@ class CapturedRegion:
         examples = [(tensor.dtype, tuple(tensor.shape)) for tensor in tensors]
         key = graph_digest(self._graph, weights, examples, self._shapes, self._sizes)
         made = artefact(key, "captured", export, self._options)
-        return _Weighted(watched, made.beside, TorchSession(made.path))
+        return _Weighted(watched, made.beside, TorchSession(made.path, made.runtime))
 
 
 class _Region(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""A module in, a module out: exported, optimized for onnxruntime on this CPU, and called as before."""
+"""A module in, a module out: exported, optimized for this CPU, and called as before."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def optimize_module(
     dynamic_shapes: Any = None,
     options: Options | None = None,
 ) -> tuple[OptimizedModule, Result]:
-    """Return a module that computes the same in onnxruntime, faster, and how it was found.
+    """Return a module that computes the same in another runtime, faster, and how it was found.
 
     Args:
         module: a module in evaluation mode, whose tensors are on the CPU.
         args: arguments like those that it will be called with.
         kwargs: the same for named ones.
         dynamic_shapes: which dimensions of them may have other sizes, as ``torch.export.export`` takes it.
-        options: of the run; by default the result is timed in onnxruntime on this CPU.
+        options: of the run; by default the result is timed in onnxruntime on this CPU. With
+            ``Options.of(runs_on="best")`` OpenVINO races, too, and the winner computes the module.
 
     Returns:
         The module, and the run's result. The result for a module and its weights is kept for this user, and
@@ -62,7 +63,7 @@ def optimize_module(
 
 
 class OptimizedModule(torch.nn.Module):
-    """A module that onnxruntime computes.
+    """A module that a runtime computes.
 
     It is as the module that it was made of: where that one's weights, parts or attributes change, the next
     call optimizes again. It gives no gradients.
@@ -107,6 +108,11 @@ class OptimizedModule(torch.nn.Module):
             )
         return calls.outputs(self._session(inputs))
 
+    @property
+    def runtime(self) -> str:
+        """The runtime that computes it: ``onnxruntime`` or ``openvino``."""
+        return self._artefact.runtime
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the optimized model as ONNX, large weights beside it, and return where it is.
 
@@ -133,5 +139,5 @@ class OptimizedModule(torch.nn.Module):
         self._artefact = artefact(program_digest(program), name, export, self._options)
         self._watched, self._signature = watched, inspect.signature(module.forward)
         self.__dict__["result"] = self._artefact.result
-        self._session = TorchSession(self._artefact.path)
+        self._session = TorchSession(self._artefact.path, self.runtime)
         self.optimizations += 1

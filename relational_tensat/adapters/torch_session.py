@@ -1,16 +1,20 @@
-"""A session of onnxruntime that reads PyTorch's tensors where they are, and gives its own as tensors."""
+"""A model in a runtime that reads PyTorch's tensors where they are, and gives its outputs as tensors."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import onnxruntime
 import torch
 
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.run.options import ONNXRUNTIME
+from relational_tensat.run.purpose import OPENVINO
 
+_Tensors: TypeAlias = Sequence[torch.Tensor]
 #: PyTorch's element types by the names that onnxruntime has for them, and their numbers in ONNX.
 _ELEMENTS = {
     "float": (torch.float32, 1), "uint8": (torch.uint8, 2), "int8": (torch.int8, 3),
@@ -25,40 +29,32 @@ _SOMEWHERE = torch.empty(1)
 
 
 class TorchSession:
-    """A model in onnxruntime. Inputs are read where they are, outputs stay where they were made.
+    """A model in a runtime on the CPU.
 
     One thread calls it at a time, as ``torch.nn.Module`` is called.
     """
 
-    def __init__(self, path: Path, threads: int | None = None) -> None:
+    def __init__(self, path: Path, runtime: str = ONNXRUNTIME, threads: int | None = None) -> None:
         """Open a file.
 
         Args:
-            threads: how many compute one operator; None for as many as onnxruntime takes.
-        """
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = _ONLY_ERRORS
-        if threads is not None:
-            options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(
-            os.fspath(path), options, providers=["CPUExecutionProvider"]
-        )
-        self._inputs = [
-            (each.name, *_ELEMENTS[each.type.removeprefix("tensor(").removesuffix(")")])
-            for each in self._session.get_inputs()
-        ]
-        self._outputs = [each.name for each in self._session.get_outputs()]
-        kinds = {each.type for each in (*self._session.get_inputs(), *self._session.get_outputs())}
-        self._run = self._run_bound if "tensor(bfloat16)" in kinds else self._run_arrays
+            runtime: ``onnxruntime`` or ``openvino``.
+            threads: how many compute one operator; None for as many as the runtime takes.
 
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        Raises:
+            InputError: the runtime does not take it.
+        """
+        opened = _in_openvino if runtime == OPENVINO else _in_onnxruntime
+        self._inputs, self._run = opened(path, threads)
+
+    def __call__(self, tensors: _Tensors) -> list[torch.Tensor]:
         """Return the outputs for the inputs, in the model's order.
 
         Raises:
             UsageError: an input is on another device, or of another element type.
         """
         dense = []
-        for (name, dtype, _), tensor in zip(self._inputs, tensors, strict=True):
+        for (name, dtype), tensor in zip(self._inputs, tensors, strict=True):
             if tensor.device.type != "cpu" or tensor.dtype != dtype:
                 raise UsageError(
                     f"input {name!r} is {tensor.dtype} on {tensor.device}, expected {dtype} on cpu"
@@ -66,21 +62,74 @@ class TorchSession:
             dense.append(tensor.detach().resolve_neg().contiguous())
         return self._run(dense)
 
-    def _run_arrays(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Run it on NumPy's views of the memory: onnxruntime does least of its own for these."""
-        pairs = zip(self._inputs, tensors, strict=True)
-        arrays = self._session.run(
-            self._outputs, {name: each.numpy() for (name, *_), each in pairs}
-        )
-        return [torch.from_numpy(array) for array in arrays]
 
-    def _run_bound(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+_Opened: TypeAlias = tuple[list[tuple[str, torch.dtype]], Callable[[_Tensors], list[torch.Tensor]]]
+
+
+def _in_onnxruntime(path: Path, threads: int | None) -> _Opened:
+    """Return the inputs, and a function; outputs stay where onnxruntime made them."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ONLY_ERRORS
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(
+        os.fspath(path), options, providers=["CPUExecutionProvider"]
+    )
+    elements = [
+        _ELEMENTS[each.type.removeprefix("tensor(").removesuffix(")")]
+        for each in session.get_inputs()
+    ]
+    names = [each.name for each in session.get_inputs()]
+    outputs = [each.name for each in session.get_outputs()]
+
+    def run_arrays(tensors: _Tensors) -> list[torch.Tensor]:
+        """Run it on NumPy's views of the memory: onnxruntime does least of its own for these."""
+        feeds = {name: each.numpy() for name, each in zip(names, tensors, strict=True)}
+        return [torch.from_numpy(array) for array in session.run(outputs, feeds)]
+
+    def run_bound(tensors: _Tensors) -> list[torch.Tensor]:
         """Run it on addresses, for types that NumPy has not."""
-        binding = self._session.io_binding()
-        for (name, _, number), tensor in zip(self._inputs, tensors, strict=True):
+        binding = session.io_binding()
+        for name, (_, number), tensor in zip(names, elements, tensors, strict=True):
             address = tensor.data_ptr() or _SOMEWHERE.data_ptr()
             binding.bind_input(name, "cpu", 0, number, tuple(tensor.shape), address)
-        for name in self._outputs:
+        for name in outputs:
             binding.bind_output(name, "cpu")
-        self._session.run_with_iobinding(binding)
+        session.run_with_iobinding(binding)
         return [torch.from_dlpack(value._get_c_value()) for value in binding.get_outputs()]
+
+    kinds = {each.type for each in (*session.get_inputs(), *session.get_outputs())}
+    run = run_bound if "tensor(bfloat16)" in kinds else run_arrays
+    return [(name, dtype) for name, (dtype, _) in zip(names, elements, strict=True)], run
+
+
+def _in_openvino(path: Path, threads: int | None) -> _Opened:
+    """Return the inputs, and a function; outputs are copied, as OpenVINO writes over them.
+
+    Raises:
+        InputError: OpenVINO does not take it.
+    """
+    import openvino
+
+    from relational_tensat.cost.cpu.openvino_session import compile_file
+
+    compiled = compile_file(path, threads)
+    if openvino.Type.bf16 in [item.element_type for item in (*compiled.inputs, *compiled.outputs)]:
+        raise InputError("OpenVINO gives bfloat16 as float16 to Python, expected another runtime")
+    request = compiled.create_infer_request()
+    inputs = [
+        (item.get_any_name(), torch.from_numpy(openvino.Tensor(item.element_type, [0]).data).dtype)
+        for item in compiled.inputs
+    ]
+
+    def run(tensors: _Tensors) -> list[torch.Tensor]:
+        for place, tensor in enumerate(tensors):
+            shared = openvino.Tensor(tensor.numpy(), shared_memory=True)
+            request.set_input_tensor(place, shared)
+        request.infer()
+        return [
+            torch.from_numpy(request.get_output_tensor(place).data.copy())
+            for place in range(len(compiled.outputs))
+        ]
+
+    return inputs, run

@@ -205,7 +205,7 @@ class RuntimeRace:
     def usage(self) -> str:
         """How the written file is run there, in Python."""
         if self.chosen.runtime == "openvino":
-            return "openvino.Core().compile_model(PATH, 'CPU')"
+            return "openvino.Core().compile_model(PATH, 'CPU', {'INFERENCE_PRECISION_HINT': 'f32'})"
         return "onnxruntime.InferenceSession(PATH)"
 
     def to_json(self) -> dict[str, Any]:

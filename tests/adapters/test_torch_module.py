@@ -329,3 +329,37 @@ def test_a_change_in_place_that_nobody_sees_is_none() -> None:
     module = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True)).eval()
     x = torch.randn(3, 8)
     assert_same(module, made(module, x), x)
+
+
+def test_the_fastest_runtime_computes_it(module: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that OpenVINO computes: outputs of earlier calls stay, sizes vary, weights are watched."""
+    pytest.importorskip("openvino", reason="needs OpenVINO")
+    from relational_tensat.adapters.artefacts import Artefact
+
+    monkeypatch.setattr(Artefact, "runtime", "openvino")
+    x = torch.randn(3, 8)
+    shapes = {"x": {0: _OPEN}, "mask": {0: _OPEN}}
+    options = Options.of(effort="low")
+    mask = torch.rand(3, 8) > 0.5
+    fast, _ = optimize_module(module, (x, mask), dynamic_shapes=shapes, options=options)
+    assert fast.runtime == "openvino"
+    with torch.no_grad():
+        first = fast(x, mask)["y"].clone()
+        kept = fast(x, mask)["y"]
+        for rows in (3, 5, 1):
+            other = torch.randn(8, rows).T  # not contiguous
+            assert_same(module, fast, other, torch.rand(rows, 8) > 0.5)
+        torch.testing.assert_close(kept, first)
+        module.up.weight.mul_(2)
+        assert_same(module, fast, x, mask)
+    with pytest.raises(UsageError, match=r"expected torch\.float32 on cpu"):
+        fast(x.double(), mask)
+
+
+def test_a_race_of_runtimes_names_the_one_that_computes(module: Gated) -> None:
+    pytest.importorskip("openvino", reason="needs OpenVINO")
+    x = torch.randn(3, 8)
+    fast, result = optimize_module(module, (x,), options=Options.of(runs_on="best", effort="low"))
+    assert result.runtimes is not None and fast.runtime == result.runtimes.chosen.runtime
+    with torch.no_grad():
+        assert_same(module, fast, x)

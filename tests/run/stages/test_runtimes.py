@@ -96,6 +96,9 @@ def test_the_fastest_file_is_written_and_said(
     assert race.chosen.which == ("original" if result.unchanged else "result")
     assert max(race.errors.values()) < 1e-5
     assert f"fastest: {race.chosen}, by {race.chosen.runtime}." in result.report()
+    if race.chosen.runtime == "openvino":
+        call = race.usage.removeprefix("openvino.Core().compile_model(PATH, ").removesuffix(")")
+        assert call == "'CPU', {'INFERENCE_PRECISION_HINT': 'f32'}"
     compiled = openvino.Core().compile_model(str(target), "CPU")
     assert compiled(
         [np.zeros(item.shape, item.element_type.to_dtype()) for item in compiled.inputs]
