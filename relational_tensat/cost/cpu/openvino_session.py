@@ -46,7 +46,8 @@ class OpenVinoRun:
             InputError: OpenVINO does not take it.
         """
         compiled = compile_file(path, threads)
-        self._names = [output.get_any_name() for output in compiled.outputs]
+        # OpenVINO leaves out operators that do nothing: their operand's name is one of the output's, too.
+        self._names = [output.get_names() for output in compiled.outputs]
         try:
             self._request = compiled.create_infer_request()
             for item in compiled.inputs:
@@ -62,4 +63,9 @@ class OpenVinoRun:
     def outputs(self) -> dict[str, Array]:
         """Run it once; return the outputs by name."""
         self()
-        return {name: self._request.get_tensor(name).data.copy() for name in self._names}
+        outputs = [self._request.get_output_tensor(place) for place in range(len(self._names))]
+        return {
+            name: output.data.copy()
+            for names, output in zip(self._names, outputs, strict=True)
+            for name in names
+        }
