@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("openvino", reason="needs OpenVINO")
 pytest.importorskip("onnx", reason="needs onnx")
 
-import onnx  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
-from relational_tensat.cost.cpu.openvino_session import OpenVinoRun  # noqa: E402
+from relational_tensat.cost.cpu.openvino_session import OpenVinoRun
 
 
 @pytest.mark.parametrize("last", ["Cast", "Mul", "Identity"])
