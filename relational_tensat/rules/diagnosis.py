@@ -23,8 +23,19 @@ from relational_tensat.rules.instance import (
     tensor_vars,
     type_text,
 )
-from relational_tensat.rules.model import KNOWN, Apply, Call, Expr, Literal, Rule, Term, Var
-from relational_tensat.rules.text import constant_text, expr_text, term_text
+from relational_tensat.rules.model import (
+    KNOWN,
+    Apply,
+    Call,
+    Expr,
+    Literal,
+    Rule,
+    Term,
+    Var,
+    constant_text,
+    expr_text,
+    term_text,
+)
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import Attrs, ValueType
 

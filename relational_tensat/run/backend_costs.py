@@ -23,9 +23,8 @@ from relational_tensat.explore.outcome import Journal
 from relational_tensat.explore.step import StepBudget, apply_further, step
 from relational_tensat.explore.subgraph import begin_subgraph, write_down
 from relational_tensat.extract import ExtractionOptions, extract
-from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.few_measurements import settle
-from relational_tensat.extract.tables import choose, chosen_graph
+from relational_tensat.extract.tables import choose, chosen_graph, forget_costs
 from relational_tensat.rules.backends.backend import FIXED_SHAPES, Backend
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

@@ -20,9 +20,8 @@ from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.terms import Outputs, TermCosts
 from relational_tensat.rules.diagnosis import facts
 from relational_tensat.rules.instance import tensor_vars
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, rule_text
 from relational_tensat.rules.soundness.store import cached_verdicts, content_hash, shipped_verdicts
-from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.types import Attrs, ValueType
 from relational_tensat.view.classes import OperatorForms
 from relational_tensat.view.data.graph_data import (

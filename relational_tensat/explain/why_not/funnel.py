@@ -23,9 +23,9 @@ from relational_tensat.explain.why_not.steps import PatternSearch
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks, diagnose
 from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
+from relational_tensat.rules.language import written_rule
 from relational_tensat.rules.library import load_rules, read_rule_file
 from relational_tensat.rules.model import Apply, Rule, Var
-from relational_tensat.rules.text import written_rule
 from relational_tensat.tensor.types import Attrs, ValueType
 
 #: Stages that are always reported, whether or not they rejected anything.

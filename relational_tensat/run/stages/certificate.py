@@ -27,9 +27,8 @@ from relational_tensat.certificate.proof_file import (
 )
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.other_sizes import ShapeSpecificError, at_other_sizes
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, rule_text
 from relational_tensat.rules.soundness.store import cached_verdicts, content_hash, shipped_verdicts
-from relational_tensat.rules.text import rule_text
 from relational_tensat.run.gain import MEASURED
 from relational_tensat.run.result import Result
 from relational_tensat.run.stages.compare_sizes import with_shared_weights

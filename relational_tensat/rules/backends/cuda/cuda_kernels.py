@@ -18,11 +18,10 @@ from relational_tensat.gpu.catalogue import ACTIVATION_CODES, BINARY_CODES
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.backends.scaled_product import SCALED, WINDOW, ConvAdd, scaled_product
 from relational_tensat.tensor import Attrs, TensorType, ValueType
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import str_of
 from relational_tensat.tensor.operators.base import Types
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: By their names in kernels, operators with attributes.

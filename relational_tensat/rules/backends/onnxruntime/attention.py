@@ -19,7 +19,6 @@ import numpy as np
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
@@ -35,7 +34,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_constant,
     input_type,
 )
-from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.samples import NUMBERS, Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.types import FLOAT_DTYPES
 

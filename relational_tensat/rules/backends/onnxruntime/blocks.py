@@ -21,12 +21,11 @@ from relational_tensat.rules.backends.onnxruntime.kernels import (
 from relational_tensat.rules.backends.scaled_product import WINDOW, ConvAdd, window_of
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.operators.windows import suggest_window
 

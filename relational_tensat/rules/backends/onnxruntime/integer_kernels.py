@@ -29,12 +29,11 @@ from relational_tensat.tensor import (
     ValueType,
     tensors_of,
 )
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.operators.work_steps import REQUANTIZED, ROW, STRETCH, SUMS
 

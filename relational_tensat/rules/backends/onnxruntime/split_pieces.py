@@ -31,7 +31,6 @@ from relational_tensat.tensor import (
     ValueType,
     build_graph,
 )
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family
 from relational_tensat.tensor.operators.attributes import bool_of, int_of, ints_of
 from relational_tensat.tensor.operators.base import Types, tensor
@@ -44,7 +43,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_reduce,
     input_type,
 )
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 
 _PLACE = (1, 1)
 #: How it is written.
