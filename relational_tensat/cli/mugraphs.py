@@ -35,7 +35,6 @@ _FAILED = 4
 
 
 def _add_mugraph(parser: Parser) -> None:
-    """Declare what names a μGraph."""
     parser.add_argument(
         "file", type=Path, metavar="FILE",
         help="a μGraph as JSON, or a file of Mirage's; or the key of a kernel that a search kept",

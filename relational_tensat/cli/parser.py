@@ -383,7 +383,6 @@ def _converter(option: Option) -> Callable[[str], Any]:
 
 
 def _help(option: Option) -> str:
-    """Return an option's help, with its choices and its default."""
     about = option.about
     text = about.help
     if option.container:

@@ -32,7 +32,6 @@ class WorkingTable:
     """A working table.
 
     Attributes:
-        name: its name.
         columns: their definitions in SQL, on one line.
         comment: the stage that works with it, and what it holds.
     """

@@ -99,5 +99,4 @@ class _ExplainedTerms:
         return AppliedTerm(symbol.op, symbol.attrs, self._terms[term].children)
 
     def type(self, term: int) -> ValueType:
-        """Return the type of a term."""
         return self._signatures[self._terms[term].signature].type

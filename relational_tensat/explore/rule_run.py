@@ -158,7 +158,6 @@ def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:
 
 
 def _copy(database: RecordingDatabase, path: Path) -> None:
-    """Copy all tables of a run."""
     if not path.is_file():
         raise InputError(f"{path}: no such database file")
     connection = database.connection

@@ -201,7 +201,6 @@ def _rows(egraph: EGraph) -> Mapping[int, _Row]:
 
 
 def _digest(catalogue: Catalogue, signature: int) -> str:
-    """Return a hash of what a signature is: operator, attributes and types."""
     parts = (
         catalogue.symbol_of(signature),
         catalogue.operand_types(signature),

@@ -407,7 +407,6 @@ def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:
 
 
 def _needed(sources: list[SourceNode], outputs: list[str]) -> list[SourceNode]:
-    """Return the nodes that the outputs depend on, in their order."""
     values, needed_sources = set(outputs), []
     for source in reversed(sources):
         if values.intersection(source.node.output):

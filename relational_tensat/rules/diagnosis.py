@@ -256,7 +256,6 @@ def _is_about_known(condition: Expr) -> bool:
 
 
 def _repeated_attributes(rule: Rule) -> list[str]:
-    """Return the attribute variables that stand in several places."""
     names = [
         value.name
         for node in source_nodes(rule)

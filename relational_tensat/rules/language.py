@@ -195,7 +195,6 @@ class _RuleReader:
                         )  # fmt: skip
 
     def _rulesets(self, clauses: dict[str, list[Form]]) -> tuple[str, ...]:
-        """Return the names of ``(ruleset NAME …)``."""
         names = []
         for form in clauses.get("ruleset", []):
             for item in form.items[1:]:

@@ -114,7 +114,6 @@ class _OfConstants(CostSource):
         self._own = frozenset(graph_configurations(graph))
 
     def is_free(self, configuration: Configuration) -> bool:
-        """Whether the costs say so."""
         return self._cost.is_free(configuration)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
@@ -130,11 +129,9 @@ class _OfConstants(CostSource):
         return {**self._impossible(configurations), **self._cost.known(possible)}
 
     def least_us(self, configuration: Configuration) -> float:
-        """Return what the costs say."""
         return self._cost.at_least([configuration])[configuration].cost_us
 
     def estimate_us(self, configuration: Configuration) -> float:
-        """Return what the costs say."""
         return self._cost.peek_us(configuration)
 
     def _impossible(

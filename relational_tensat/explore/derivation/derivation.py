@@ -230,8 +230,6 @@ def derive_rule(
 
 
 class _Attempt:
-    """The attempt to derive one rule."""
-
     def __init__(self, rule: Rule, laws: Sequence[Rule], effort: DerivationEffort) -> None:
         self._rule = rule
         self._laws = laws

@@ -109,7 +109,6 @@ class _SizeReader:
         self._found_values: InputValues | None = None
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
-        """Read the model; see ``read_dynamic``."""
         self._dimensions = self._dimensions.promising(dims)
         base = self._base(dims)
         try:
@@ -262,7 +261,6 @@ class _SizeReader:
         )
 
     def _fixed_sizes(self) -> set[int]:
-        """Return the sizes of dimensions that are not dynamic."""
         sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
         for value in own_inputs(self._frame, self._overridable):
             sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)

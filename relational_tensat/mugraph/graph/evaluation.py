@@ -158,7 +158,6 @@ def run_step(
     """Return what a step of a block makes, for all blocks and iterations.
 
     Args:
-        step: the step.
         tiles: the tensors that there are.
         loop: the number of iterations.
         arithmetic: the elements' arithmetic.

@@ -39,7 +39,6 @@ class _OfOneElement(MuOperator):
     """A result of the operand's dims."""
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
-        """Return the operand's dims."""
         return operands[0]
 
 
@@ -168,7 +167,6 @@ class _Reduction(MuOperator):
     attrs: ClassVar[tuple[str, ...]] = ("over",)
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
-        """Return the dims that are left."""
         require(self.name, names(attrs, "over"), operands[0])
         return without(operands[0], names(attrs, "over"))
 

@@ -264,7 +264,6 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
     """Return the graph-defined kernels of a μGraph as code, in order.
 
     Args:
-        graph: the μGraph.
         target: one of ``TARGETS``.
         dtype: of elements; float16 by default, in C float32, which it has only.
 
@@ -305,8 +304,6 @@ def order_of_steps(graph: MuGraph) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A kernel of a graph, to be emitted."""
-
     graph: MuGraph
     kernel: Kernel
     dtype: str

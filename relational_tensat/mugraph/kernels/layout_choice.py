@@ -109,7 +109,6 @@ def chosen_layouts(graph: MuGraph, dtype: str, wide: Collection[str] = ()) -> Gr
     """Return the layouts of a μGraph that take the least clocks.
 
     Args:
-        graph: the μGraph.
         dtype: of its elements.
         wide: the inputs that are float32, too.
 
@@ -134,7 +133,6 @@ def kernel_layouts(
     """Return the layouts of a kernel that take the least clocks, its operands and results as they are.
 
     Args:
-        kernel: the kernel.
         device: the dims of its operands.
         dtype: of elements.
         wide: the operands that are float32, too.
@@ -189,7 +187,6 @@ class LayoutProblem:
             device: dims of tensors in device memory.
             dtype: of elements.
             wide: the tensors in device memory that are float32, too.
-            kernels: the kernels.
             between: the tensors whose order of dims is to choose.
             most_bytes: of shared memory of a block, or more, where that cannot do; by default what plain
                 layouts take, or what any device has.

@@ -279,7 +279,6 @@ class Sizing:
     """Sizes of the ways to compute a program; common beginnings are sized once.
 
     Args:
-        program: the program.
         device: the GPU that it shall run on.
         has_libraries: see ``sized``.
     """
@@ -299,7 +298,6 @@ class Sizing:
         """Return the best of each alternative of a route's last kernel, cheapest first.
 
         Args:
-            route: the route.
             below_us: slower ones need not be returned.
             most: of each alternative, so many, at other sizes of the last kernel or of those before it.
         """

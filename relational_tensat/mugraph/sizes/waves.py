@@ -101,7 +101,6 @@ def product_registers(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) ->
 
     Args:
         block: the block graph, at any sizes.
-        tensors: its tensors.
         sizes: the choices.
     """
     products = (

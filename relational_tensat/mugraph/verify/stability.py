@@ -94,7 +94,6 @@ class _Stabilizer:
         self._steps: list[KernelStep] = []
 
     def result(self) -> MuGraph:
-        """Return the graph with maxima."""
         for step in self._graph.steps:
             if isinstance(step, Kernel):
                 self._add(self._kernel(step))

@@ -117,7 +117,6 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> MuGraphVe
 
     Args:
         program: of operators of libraries only.
-        graph: the μGraph.
         seed: of all tests; give one that no search has used.
 
     Where a program takes windows of inputs, a μGraph that loads the same ones is tested without these, as

@@ -169,7 +169,6 @@ class _Verification:
         return list({configuration.key: configuration for configuration in configurations}.values())
 
     def _first_failure(self, trials: Iterable[Trial]) -> Trial | None:
-        """Judge trials until one fails."""
         for trial in trials:
             in_floats = self.judge.floats
             outcome = self.judge.holds(trial.configuration, trial.sides)

@@ -106,7 +106,6 @@ class _NumberedTerms:
         self.own: list[int] = []
 
     def numbers(self, terms: Sequence[int]) -> list[int]:
-        """Return the numbers of terms."""
         for term in self._explanation.terms.of(terms):
             if term not in self._number:
                 self._number[term] = len(self.terms)
@@ -116,7 +115,6 @@ class _NumberedTerms:
         return [self._number[term] for term in terms]
 
     def symbol(self, op: str, attrs: AttrItems) -> int:
-        """Return the number of an operator with attributes."""
         content = [op, [[name, value] for name, value in attrs]]
         number = self._symbol.setdefault(json.dumps(content), len(self.symbols))
         if number == len(self.symbols):
@@ -124,7 +122,6 @@ class _NumberedTerms:
         return number
 
     def step(self, place: int) -> dict[str, Any]:
-        """Return a step."""
         rewrite = self._explanation.rewrites[place]
         law, terms = rewrite.law, self._explanation.terms
         sides = []

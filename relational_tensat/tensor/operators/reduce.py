@@ -72,7 +72,6 @@ class _Reduce(Operator):
         return np.asarray(result).astype(x.dtype, copy=False)  # NumPy sums small integers as int64
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """One per element of the operand."""
         return tensor(inputs[0], self.name).size
 
     def suggest_operand(

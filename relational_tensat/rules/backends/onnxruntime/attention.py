@@ -92,7 +92,6 @@ class _Attention(FusedKernel):
         """Return what it does to operands of these types, as ``parts``."""
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Those of both products."""
         q, k, _ = (tensor(kind, self.name) for kind in inputs[:3])
         return 2 * k.shape[-2] * (q.size + tensor(output, self.name).size)
 
@@ -137,7 +136,6 @@ class Attention(_Attention):
         return _read(node)
 
     def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[FusedPart]:
-        """Return scores, softmax, product."""
         _check(self.name, kinds, attrs)
         return _of_heads(range(len(kinds)), len(kinds), kinds, attrs)
 
