@@ -88,11 +88,6 @@ def add_program(parser: Parser, flag: str) -> None:
     add_dims(parser)
 
 
-def read_program(args: argparse.Namespace) -> MuGraph:
-    """Return the program that was named; see ``read_stored_program``."""
-    return read_stored_program(args)[0]
-
-
 def read_stored_program(
     args: argparse.Namespace,
 ) -> tuple[MuGraph, tuple[tuple[str, ...], ...]]:
@@ -298,7 +293,7 @@ def verify_kernel(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.verify.verification import verify_mugraph
 
     graph = _read_mugraph(args)
-    verification = verify_mugraph(read_program(args), graph, args.seed)
+    verification = verify_mugraph(read_stored_program(args)[0], graph, args.seed)
     report(
         lambda: verification_json(verification),
         lambda console: console.print("\n".join(verification_lines(verification))),

@@ -55,7 +55,7 @@ def extraction_problem(
     weights = classes_of_weights(egraph)
     egraph.database.run("extract/mark_weight_only", classes=weights.tolist())
     fill_costs(egraph, cost, asking)
-    fill_computed_costs(egraph, cost, asking)
+    _fill_computed_costs(egraph, cost, asking)
     rows = egraph.database.columns("extract/extraction_nodes")
     table = problem_of_rows(rows, egraph.find(egraph.root))
     problem, iteration = table.problem, rows["iteration"]
@@ -337,7 +337,7 @@ def _constant_costs(
     return {"signature": [*configurations], "cost_us": costs, "source": labels}
 
 
-def fill_computed_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:
+def _fill_computed_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:
     """Give signatures what they cost where operands are computed that usually are constants.
 
     ``fill_costs`` comes before; where the source does not tell the one from the other, that is all.

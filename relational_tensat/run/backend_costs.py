@@ -69,7 +69,7 @@ def ways_to_run(
         yield egraph
 
 
-def cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
+def _cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
     """Return the kernels that a backend runs a graph by, of all ways the cheapest by costs of kernels.
 
     It folds constants only: where a kernel takes constants, it computes none of these instead, unless the
@@ -206,10 +206,10 @@ class BackendCosts(CostSource):
         if not self._kernels.asks_for_runs:
             return is_other
         with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
-            as_run = self._fused(cheapest_way(ways, self))
+            as_run = self._fused(_cheapest_way(ways, self))
             if self._kernels.adapt_to(replace(as_run, metadata=graph.metadata)):
                 self._forget()
-                as_run = self._fused(cheapest_way(ways, self))
+                as_run = self._fused(_cheapest_way(ways, self))
         self._as_run[graph] = self._by_form[_form(graph)] = as_run
         return True
 
@@ -237,7 +237,7 @@ class BackendCosts(CostSource):
             form = _form(graph)
             if form not in self._by_form:
                 with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
-                    self._by_form[form] = self._fused(cheapest_way(ways, self))
+                    self._by_form[form] = self._fused(_cheapest_way(ways, self))
             self._as_run[graph] = self._by_form[form]
         return self._as_run[graph]
 
@@ -255,7 +255,7 @@ class BackendCosts(CostSource):
         costs = KernelCosts(self)
         costs.learn(own)
         with ways_to_run(self._backend.as_read(graph), self._rules, own) as ways:
-            return cheapest_way(ways, costs)
+            return _cheapest_way(ways, costs)
 
     def learn_races(self, races: Sequence[Race]) -> None:
         """Keep what races said about single kernels."""

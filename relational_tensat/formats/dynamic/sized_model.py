@@ -206,7 +206,7 @@ def _form(kind: TensorType) -> tuple[str, int]:
     return "" if is_tensor_of_unknown_shape(kind) else kind.dtype, kind.rank
 
 
-def are_equal(a: Weight, b: Weight) -> bool:
+def _are_equal(a: Weight, b: Weight) -> bool:
     """Whether two weights are known to have the same elements."""
     if a.type != b.type or a.data is None or b.data is None:
         return False
@@ -225,7 +225,7 @@ def quotients_of(graphs: Sequence[SizedReading]) -> tuple[Quotient, ...]:
 def varies(name: str, graphs: Sequence[SizedReading]) -> bool:
     """Whether a value that is known at each size is not the same at all."""
     first = graphs[0].constant(name)
-    return not all(are_equal(graph.constant(name), first) for graph in graphs)
+    return not all(_are_equal(graph.constant(name), first) for graph in graphs)
 
 
 def has_ones_that_grow(types: Mapping[str, ValueType], larger: Mapping[str, ValueType]) -> bool:

@@ -91,7 +91,12 @@ def saturated(program: MuGraph, time_limit_s: float | None = None) -> AbstractEG
         InputError: it has an operator without an abstract expression.
     """
     with abstract_operators():
-        abstract = abstract_program(program)
+        builder = _AbstractBuilder(program)
+        for step in program.steps:
+            if not isinstance(step, Operation):
+                raise InputError(f"{program.name}: expected operators of libraries, not kernels")
+            builder.add(step)
+        abstract = builder.build()
         form = abstract.form()
         kept = _kept.pop(form, None)
         if kept is not None:
@@ -254,23 +259,6 @@ class AbstractProgram:
             for node in self.graph.nodes
         )
         return len(self.graph.inputs), nodes, tuple(places[name] for name in self.outputs)
-
-
-def abstract_program(program: MuGraph) -> AbstractProgram:
-    """Return the abstract expressions of a program's tensors, under their names.
-
-    Args:
-        program: of operators of libraries only.
-
-    Raises:
-        InputError: it is malformed, has kernels, or an operator that has no abstract expression.
-    """
-    builder = _AbstractBuilder(program)
-    for step in program.steps:
-        if not isinstance(step, Operation):
-            raise InputError(f"{program.name}: expected operators of libraries, not kernels")
-        builder.add(step)
-    return builder.build()
 
 
 def function_name(op: str, attrs: Attrs, elements: int) -> str:

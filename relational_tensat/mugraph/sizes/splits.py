@@ -103,7 +103,7 @@ class KernelSplits:
         return Sizes(whole, tile, after, blocks, loop)
 
 
-def kernel_splits(
+def _kernel_splits(
     kernel: FoundKernel, step: Kernel, device: Mapping[str, Dims], given: Mapping[str, int]
 ) -> KernelSplits:
     """Return all choices for a kernel; none where it splits what is no variable of the program.
@@ -418,7 +418,7 @@ class Sizing:
         if key not in self._unsized:
             bare = unit_kernel(kernel, device, list(self._given))
             step = with_condition_loads(bare, self._program.conditions)
-            splits = kernel_splits(kernel, step, device, self._given)
+            splits = _kernel_splits(kernel, step, device, self._given)
             self._unsized[key] = kernel, _Unsized(device, partial.wide, splits)
         return self._unsized[key][1]
 

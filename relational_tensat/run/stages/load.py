@@ -40,7 +40,7 @@ def read(run: Run) -> Model:
     """Read the model, and check where its large weights are to go."""
     if name := run.options.rules.backend:
         load_backend(name)  # a file may have kernels of it
-    return with_data_moved(run, read_model(run, run.source))
+    return _with_data_moved(run, read_model(run, run.source))
 
 
 def read_model(run: Run, source: Graph | str | Path) -> Model:
@@ -79,7 +79,7 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
     return Model(source, model.base.graph, model, notes=(note, *model.notes))
 
 
-def with_data_moved(run: Run, model: Model) -> Model:
+def _with_data_moved(run: Run, model: Model) -> Model:
     """Let a model's large weights go where the options say.
 
     Raises:

@@ -33,7 +33,7 @@ def activation_operator(act: str) -> tuple[str, Attrs]:
     return _OPERATORS.get(act, (act, {}))
 
 
-def activation_part(attrs: Attrs, operand: int) -> FusedPart | None:
+def _activation_part(attrs: Attrs, operand: int) -> FusedPart | None:
     """Return a kernel's activation as one of its parts; None where it has none."""
     act = str_of(attrs, "act")
     if act == NO_ACTIVATION:
@@ -50,7 +50,7 @@ class CudnnConvAdd(ConvAdd):
 
     def activation(self, attrs: Attrs, operand: int) -> FusedPart | None:
         """One of cuDNN's."""
-        return activation_part(attrs, operand)
+        return _activation_part(attrs, operand)
 
 
 CONVOLUTION_KERNELS: tuple[type[FusedKernel], ...] = (CudnnConvAdd,)
@@ -68,7 +68,7 @@ class CudaElementwise(FusedKernel):
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """The function of two elements, the activation."""
-        return in_turn(FusedPart(str_of(attrs, "op"), (0, 1)), activation_part(attrs, 2))
+        return in_turn(FusedPart(str_of(attrs, "op"), (0, 1)), _activation_part(attrs, 2))
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
@@ -152,7 +152,7 @@ class CudaProduct(FusedKernel):
         parts = scaled_product(self.name, inputs, attrs)
         for number in reversed(range(2, len(inputs))):
             parts.append(FusedPart("add", (len(inputs) + len(parts) - 1, number)))
-        return in_turn(*parts, activation_part(attrs, len(inputs) + len(parts) - 1))
+        return in_turn(*parts, _activation_part(attrs, len(inputs) + len(parts) - 1))
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         """Return the product's type, which the addend must have, too.
