@@ -186,17 +186,14 @@ class BackendCosts(CostSource):
 
     @property
     def counts(self) -> CostCounts:
-        """Those of single kernels."""
         return self._kernels.counts
 
     @property
     def device(self) -> Device | None:
-        """The device that runs single kernels."""
         return self._kernels.device
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Those about single kernels."""
         return self._kernels.notes
 
     def adapt_to(self, graph: Graph) -> bool:
@@ -215,16 +212,13 @@ class BackendCosts(CostSource):
 
     @property
     def turn_us(self) -> float:
-        """As the kernels' source says."""
         return self._kernels.turn_us
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
-        """Return what the kernels' source says."""
         return self._kernels.run_us(values, size_nodes)
 
     @property
     def n_threads(self) -> int:
-        """As the kernels' source says."""
         return self._kernels.n_threads
 
     def label(self, origin: str) -> str:
@@ -258,7 +252,6 @@ class BackendCosts(CostSource):
             return _cheapest_way(ways, costs)
 
     def learn_races(self, races: Sequence[Race]) -> None:
-        """Keep what races said about single kernels."""
         self._kernels.learn_races(
             [
                 replace(
@@ -271,14 +264,12 @@ class BackendCosts(CostSource):
         )
 
     def renew(self) -> bool:
-        """Renew what single kernels cost."""
         are_others = self._kernels.renew()
         if are_others:
             self._forget()
         return are_others
 
     def begin_run(self, run: str) -> None:
-        """Count what was measured of single kernels."""
         self._kernels.begin_run(run)
 
     def is_free(self, configuration: Configuration) -> bool:

@@ -51,7 +51,6 @@ class MuFunction(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Apply it."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.function(self.name, x.data))
 
@@ -65,7 +64,6 @@ class Scale(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Multiply."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.scale(x.data, cast(float, attrs["value"])))
 
@@ -79,7 +77,6 @@ class Shift(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Add."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.shift(x.data, cast(float, attrs["value"])))
 
@@ -93,7 +90,6 @@ class Power(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Raise."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.power(x.data, float(cast(float, attrs["value"]))))
 
@@ -110,7 +106,6 @@ class ComparedWith(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Compare."""
         (x,) = operands
         number = float(cast(float, attrs["value"]))
         return Labelled(x.labels, arithmetic.compared(self._comparison, x.data, number))
@@ -135,7 +130,6 @@ class MuElementwise(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Apply it."""
         return elementwise(self._method(arithmetic), *operands)
 
 
@@ -158,7 +152,6 @@ class Keep(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Choose."""
         value = float(cast(float, attrs["value"]))
         return elementwise(partial(arithmetic.kept, value=value), *operands)
 
@@ -179,7 +172,6 @@ class MuSum(_Reduction):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Add up."""
         return summed(arithmetic, operands[0], names(attrs, "over"))
 
 
@@ -191,7 +183,6 @@ class Largest(_Reduction):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Compare."""
         x, over = operands[0], names(attrs, "over")
         kept = tuple(label for label in x.labels if label not in over)
         return Labelled(kept, arithmetic.largest(x.data, x.axes(over)))
@@ -205,7 +196,6 @@ class MuReduceMax(_Reduction):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Compare."""
         x, over = operands[0], names(attrs, "over")
         kept = tuple(label for label in x.labels if label not in over)
         return Labelled(kept, arithmetic.reduce_max(x.data, x.axes(over)))
@@ -247,7 +237,6 @@ class MuMatmul(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Contract."""
         first, second = operands
         return contract(arithmetic, first, second, names(attrs, "over"))
 
@@ -277,14 +266,12 @@ class ConcatMatmul(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Add the two products."""
         w, x, y, z = operands
         first, second = names(attrs, "over")
         one, other = contract(arithmetic, w, y, [first]), contract(arithmetic, x, z, [second])
         return elementwise(arithmetic.add, one, other)
 
     def flops(self, operands: Sequence[Dims], result: Dims) -> int:
-        """Return those of the two products."""
         w, x, y, z = operands
         return MATMUL.flops((w, y), result) + MATMUL.flops((x, z), result)
 

@@ -158,11 +158,9 @@ class AbstractSum(Operator):
     attrs = (Attr("size", "int"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        """Return the operand's type."""
         return tensor(inputs[0], self.name)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        """Return the sum of equal elements."""
         return attrs["size"] * inputs[0]
 
 
@@ -174,7 +172,6 @@ class AbstractFunction(Operator):
     attrs = (Attr("function", "str"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        """Return the operand's type."""
         return tensor(inputs[0], self.name)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -197,7 +194,6 @@ class QuotientOrZero(Operator):
         return tensor(inputs[0], self.name)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        """Return the quotient."""
         a, b = inputs
         return a / b if b else 0.0
 

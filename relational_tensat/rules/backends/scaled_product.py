@@ -78,7 +78,6 @@ class ConvAdd(FusedKernel):
         return get_operator("conv").suggest_operand(min(index, 2), own, hints)
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        """As a convolution's."""
         if attr in WINDOW:
             return suggest_window(attr.name, partial, hints)
         return super().suggest_attribute(attr, partial, hints)

@@ -73,7 +73,6 @@ class CudaElementwise(FusedKernel):
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
-        """As a sum's."""
         return get_operator("add").suggest_operand(index, partial, hints)
 
 
@@ -176,7 +175,6 @@ class CudaProduct(FusedKernel):
         return (*get_operator("matmul").weight_operands(inputs[:2]), *bias)
 
     def summed_terms(self, inputs: Types) -> int | None:
-        """As a product's."""
         return get_operator("matmul").summed_terms(inputs)
 
     def suggest_operand(

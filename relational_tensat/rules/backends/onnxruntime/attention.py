@@ -227,7 +227,6 @@ class Mask(FusedKernel):
         return [FusedPart("identity", (0,))]
 
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
-        """Compute it as it is written."""
         below = _BELOW.get(tensor(types[0], self.name).dtype, -math.inf)
         return np.maximum(inputs[0], np.minimum(_PART * np.asarray(inputs[0]), below))
 

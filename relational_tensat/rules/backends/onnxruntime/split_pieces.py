@@ -113,13 +113,11 @@ class BlockedSpread(Spread):
     onnx = ()
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """That alone."""
         return [FusedPart(Spread.name, (0,), attrs)]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator."""
         scales = [1, 1, *ints_of(attrs, "sizes")]
         return InBlocks(emitter).emit("Upsample", inputs, scales=scales, mode="nearest")
 
@@ -140,13 +138,11 @@ class MeanOfImage(FusedKernel):
     attrs = (Attr("axes", "ints"), Attr("keepdims", "bool"))
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """The mean."""
         return [FusedPart("reduce_mean", (0,), attrs)]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write ReduceMean."""
         axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
         return emit_reduce(emitter, "ReduceMean", inputs[0], axes, keepdims)
 
