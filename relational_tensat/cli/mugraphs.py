@@ -69,10 +69,10 @@ def _read_mugraph(args: argparse.Namespace) -> MuGraph:
     return load_mugraph(args.file, args.graph)
 
 
-def add_program(parser: Parser, flag: str) -> None:
+def add_program(parser: Parser) -> None:
     """Declare what names a program, and its sizes."""
     parser.add_argument(
-        flag, type=program_or_file, metavar="PROGRAM",
+        "program", type=program_or_file, metavar="PROGRAM",
         help="a model, with --region; or a program: a JSON file of a μGraph without "
         "kernels, or a known name: attention, gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, "
         "swiglu",
@@ -281,7 +281,7 @@ def _show_code(emitted: list[Emitted], as_plan: bool, console: Console) -> None:
 def verify_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels verify``."""
     _add_mugraph(parser)
-    add_program(parser, "program")
+    add_program(parser)
     add_seed(parser)
     add_json(parser)
 

@@ -73,11 +73,6 @@ def working_tables() -> Mapping[str, WorkingTable]:
     return tables
 
 
-def create_working(database: Database, name: str) -> None:
-    """Create a working table, empty, as it is declared. One statement."""
-    working_tables()[name].create(database)
-
-
 #: The files of ``sql/schema`` with the tables of a new database; views depend on all others.
 _NEW = (
     "shared", "kernel_terms", "egraph", "model", "reasons", "exploration", "extraction", "views", "course",

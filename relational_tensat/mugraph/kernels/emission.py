@@ -83,16 +83,12 @@ def load_triton(kernel: TritonKernel) -> Any:
     return function
 
 
-def compile_triton(
-    kernel: TritonKernel, arch: str, warps: int | None = None, stages: int = 3
-) -> TritonCode:
+def compile_triton(kernel: TritonKernel, arch: str) -> TritonCode:
     """Compile a kernel.
 
     Args:
         kernel: the kernel to compile.
         arch: NVIDIA's, for example ``sm_90``.
-        warps: of a block, if not the kernel's own.
-        stages: how many iterations' tiles are on their way at once.
 
     Raises:
         MissingDependencyError: Triton is not installed.
@@ -118,8 +114,8 @@ def compile_triton(
             source,
             target=GPUTarget("cuda", _number(arch), 32),
             options={
-                "num_warps": warps or kernel.warps,
-                "num_stages": stages,
+                "num_warps": kernel.warps,
+                "num_stages": 3,
                 "enable_fp_fusion": True,
             },
         )
