@@ -43,12 +43,7 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     relative_gap,
 )
-from relational_tensat.extract.tables import (
-    TableProblem,
-    choose,
-    fill_costs,
-    signature_costs,
-)
+from relational_tensat.extract.tables import TableProblem, choose, fill_costs, signature_costs
 
 if TYPE_CHECKING:
     from relational_tensat.explore.subgraphs.node_costs import SubgraphArrays

@@ -26,11 +26,7 @@ from onnx.external_data_helper import (
 
 from relational_tensat.base.errors import InputError, ModelError
 from relational_tensat.base.files import check_file, real_path, write_aside
-from relational_tensat.formats.onnx_metadata import (
-    INFERENCE_ERRORS,
-    checkable,
-    take_beside,
-)
+from relational_tensat.formats.onnx_metadata import INFERENCE_ERRORS, checkable, take_beside
 from relational_tensat.formats.onnx_names import subgraphs
 from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_types import TensorDataError

@@ -13,11 +13,7 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import InputError, RelationalTensatError, VerificationError
 from relational_tensat.base.watch import Watch
-from relational_tensat.mugraph.candidate_cache import (
-    CandidateCache,
-    SizedCandidates,
-    candidates_of,
-)
+from relational_tensat.mugraph.candidate_cache import CandidateCache, SizedCandidates, candidates_of
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.dims import Dims, with_sizes
 from relational_tensat.mugraph.graph.mu_operator import names

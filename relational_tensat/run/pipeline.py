@@ -11,12 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from relational_tensat.base.outputs import (
-    DefaultOutput,
-    check_database,
-    check_options,
-    check_page,
-)
+from relational_tensat.base.outputs import DefaultOutput, check_database, check_options, check_page
 from relational_tensat.cost import CostModel
 from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run.options import Options

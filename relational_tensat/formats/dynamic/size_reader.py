@@ -41,10 +41,7 @@ from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import MisfitError
 from relational_tensat.formats.onnx_read import OnnxSource, Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import from_type_proto
-from relational_tensat.tensor import (
-    Array,
-    Graph,
-)
+from relational_tensat.tensor import Array, Graph
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.input_values import InputValues

@@ -19,14 +19,7 @@ from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
 from relational_tensat.formats.dynamic.expressions import Quotient, Sizes
 from relational_tensat.formats.onnx_read import OnnxSource, Reading
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
-from relational_tensat.tensor import (
-    Array,
-    Graph,
-    TensorType,
-    ValueType,
-    Weight,
-    tensors_of,
-)
+from relational_tensat.tensor import Array, Graph, TensorType, ValueType, Weight, tensors_of
 from relational_tensat.tensor.uses import graph_flops
 
 #: A model of more work at the sizes that it is optimized at is compared at smaller ones.

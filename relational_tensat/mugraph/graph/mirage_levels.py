@@ -16,11 +16,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, Window
-from relational_tensat.mugraph.graph.mugraph import (
-    Accumulate,
-    Operation,
-    RunningMax,
-)
+from relational_tensat.mugraph.graph.mugraph import Accumulate, Operation, RunningMax
 from relational_tensat.tensor.types import Attrs
 
 #: Operators that are called as ours.

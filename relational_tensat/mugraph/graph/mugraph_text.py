@@ -22,11 +22,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.partial_tiles import TileSplit
-from relational_tensat.mugraph.graph.validity import (
-    BlockStage,
-    block_tensors,
-    kernel_tensors,
-)
+from relational_tensat.mugraph.graph.validity import BlockStage, block_tensors, kernel_tensors
 from relational_tensat.tensor.types import AttrValue
 
 _TITLES = (

@@ -24,13 +24,7 @@ from relational_tensat.mugraph.graph.arithmetic import (
     elementwise,
     summed,
 )
-from relational_tensat.mugraph.graph.dims import (
-    Dims,
-    count,
-    union,
-    variables,
-    without,
-)
+from relational_tensat.mugraph.graph.dims import Dims, count, union, variables, without
 from relational_tensat.mugraph.graph.mu_operator import VIEWS, MuOperator, names, require
 from relational_tensat.tensor.types import Attrs
 

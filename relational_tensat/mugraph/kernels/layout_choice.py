@@ -48,12 +48,7 @@ from relational_tensat.mugraph.kernels.cuda_buffers import (
 )
 from relational_tensat.mugraph.kernels.indices import load_width, source_layout
 from relational_tensat.mugraph.kernels.kernel_statements import lower
-from relational_tensat.mugraph.kernels.layouts import (
-    Layout,
-    orders,
-    row_major,
-    shared_layouts,
-)
+from relational_tensat.mugraph.kernels.layouts import Layout, orders, row_major, shared_layouts
 from relational_tensat.mugraph.kernels.statements import Load, Program, Save, Statement
 
 #: Of shared memory that a block may have on any device, without being asked for more when it is launched.

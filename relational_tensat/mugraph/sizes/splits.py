@@ -33,13 +33,7 @@ from relational_tensat.mugraph.search.routes import (
     with_condition_loads,
 )
 from relational_tensat.mugraph.sizes.cost_model import Traffic, least_kernel_us, operation_us
-from relational_tensat.mugraph.sizes.waves import (
-    Floats,
-    Multiprocessors,
-    Sizes,
-    a100,
-    kernel_times,
-)
+from relational_tensat.mugraph.sizes.waves import Floats, Multiprocessors, Sizes, a100, kernel_times
 
 #: No axis of a grid, and no loop, is longer.
 _LONGEST = 1024

@@ -31,13 +31,7 @@ from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.samples import Hints, PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import front_axis, operands
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.types import (
-    FLOAT_DTYPES,
-    Attrs,
-    AttrValue,
-    TensorType,
-    ValueType,
-)
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, AttrValue, TensorType, ValueType
 
 #: The integers that QuantizeLinear gives; DequantizeLinear takes the sums of their products, too.
 QUANTIZED_DTYPES = ("int8", "uint8", "int16", "uint16")

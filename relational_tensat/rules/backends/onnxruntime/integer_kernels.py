@@ -22,13 +22,7 @@ from relational_tensat.rules.backends.onnxruntime.kernels import (
     CONTRIB,
     InPlaceOf,
 )
-from relational_tensat.tensor import (
-    Attrs,
-    AttrValue,
-    TensorType,
-    ValueType,
-    tensors_of,
-)
+from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Attr, Family, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of
 from relational_tensat.tensor.operators.base import Types, tensor
