@@ -23,9 +23,10 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.store import check_trust, content_hash
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.run.options import INSIDE, KEEP, LOW, ONNXRUNTIME
+from relational_tensat.run.request import Run
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
-from relational_tensat.run.values import LoadedRun, Model, Run
+from relational_tensat.run.values import LoadedRun, Model
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
