@@ -231,26 +231,14 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
         arity = operator.arity
         takes_tuples = operator.takes_tuples
         attrs = operator.attrs
+        canonical = operator.canonical
+        normalize = operator.normalize
+        suggest_operand = operator.suggest_operand
+        suggest_attribute = operator.suggest_attribute
 
         def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
             count = sum(len(tensors_of(kind)) for kind in inputs)
             return [FusedPart(op, tuple(range(count)), attrs)]
-
-        def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
-            return operator.canonical(inputs, attrs)
-
-        def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
-            return operator.normalize(attrs)
-
-        def suggest_operand(
-            self, index: int, partial: PartialApplication, hints: Hints
-        ) -> TensorType | None:
-            return operator.suggest_operand(index, partial, hints)
-
-        def suggest_attribute(
-            self, attr: Attr, partial: PartialApplication, hints: Hints
-        ) -> AttrValue:
-            return operator.suggest_attribute(attr, partial, hints)
 
         def to_onnx(
             self,
