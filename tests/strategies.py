@@ -20,8 +20,8 @@ from relational_tensat.rules.soundness.judgement import Judge
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.smallest import DrawnChoices
-from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import Attr
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import AttrValue, TensorType
 
 plan_of = cache(DrawPlan)

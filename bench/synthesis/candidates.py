@@ -17,8 +17,15 @@ from bench.synthesis.pair_terms import is_degenerate, is_permutative, renamed
 from bench.synthesis.store import SynthesisStore, attrs_of
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import typed_application
-from relational_tensat.rules.model import Apply, Literal, Term, Var, nodes_of, variables_of
-from relational_tensat.rules.text import term_text
+from relational_tensat.rules.model import (
+    Apply,
+    Literal,
+    Term,
+    Var,
+    nodes_of,
+    term_text,
+    variables_of,
+)
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, TensorType, ValueType
 

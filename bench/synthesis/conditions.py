@@ -18,7 +18,7 @@ from relational_tensat.rules.model import Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 
 _RANKS = (1, 2, 3, 4)
 #: So many draws in a row may bring no new configuration.

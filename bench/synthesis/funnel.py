@@ -31,8 +31,7 @@ from bench.synthesis.windows import (
 )
 from relational_tensat.base.records import record
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Rule, Term, variables_of
-from relational_tensat.rules.text import rule_text
+from relational_tensat.rules.model import Rule, Term, rule_text, variables_of
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.types import TensorType
 

@@ -25,10 +25,9 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.records import record
 from relational_tensat.rules.functions import get_function
 from relational_tensat.rules.instance import tensor_vars
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var, nodes_of
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var, nodes_of, rule_text
 from relational_tensat.rules.soundness.rule_verification import judged
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrValue
 

@@ -17,9 +17,10 @@ from relational_tensat.rules.model import (
     Term,
     Var,
     nodes_of,
+    rule_text,
+    term_text,
     variables_of,
 )
-from relational_tensat.rules.text import rule_text, term_text
 
 #: Variables of rules, in the order of their occurrence.
 _NAMES = "abcdefgh"

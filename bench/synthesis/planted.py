@@ -10,9 +10,8 @@ from bench.synthesis.judging import judged_pair
 from bench.synthesis.store import SynthesisStore
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, expr_text
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.text import expr_text
 
 #: Laws that small terms suggest: sums of one product, dims that are equal, tensors of few truths.
 FALSE_LAWS = {

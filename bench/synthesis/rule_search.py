@@ -16,7 +16,7 @@ from relational_tensat.base.outputs import PAGE, Written, check_outputs
 from relational_tensat.cli.console import stdout_console, table
 from relational_tensat.cli.parser import dimensions, merged, seconds, whole_number
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.text import rule_text
+from relational_tensat.rules.model import rule_text
 
 _RULES = Written("rules", (".rules",))
 

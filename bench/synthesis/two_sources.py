@@ -27,9 +27,10 @@ from relational_tensat.rules.model import (
     Term,
     Var,
     nodes_of,
+    rule_text,
+    term_text,
     variables_of,
 )
-from relational_tensat.rules.text import rule_text, term_text
 from relational_tensat.tensor.types import TensorType
 
 _NO_CLASS = -1

@@ -13,9 +13,8 @@ from bench.taso.translate import translate
 from relational_tensat.base.errors import InputError, RuleError
 from relational_tensat.base.files import read_bytes, write_aside
 from relational_tensat.rules.library import read_rule_file
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, expr_text, rule_text
 from relational_tensat.rules.soundness import DEFAULT_TRIALS
-from relational_tensat.rules.text import expr_text, rule_text
 
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r")
 

@@ -19,8 +19,8 @@ from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_conf
 from relational_tensat.rules.soundness.failure_text import counterexample
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.tensor.hints import RandomChoices, SeededChoices
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.samples import RandomChoices, SeededChoices
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType
 
 #: The last is a multiple of the others: whatever groups there are divide it.

@@ -160,7 +160,7 @@ class _Rewriting:
         if instance is None:
             return False
         constants = self.source.leaves(bound)
-        if self._rounds and meets_extremes(context.model, constants):
+        if self._rounds and _meets_extremes(context.model, constants):
             return False
         self._found = instance, opset, len(context.nodes)
         return True
@@ -196,7 +196,7 @@ class _Rewriting:
 _NOTED, _EXTREME = "relational_tensat.ill_conditioned", "relational_tensat.is_extreme"
 
 
-def meets_extremes(model: onnx_ir.Model, values: Iterable[onnx_ir.Value]) -> bool:
+def _meets_extremes(model: onnx_ir.Model, values: Iterable[onnx_ir.Value]) -> bool:
     """Whether some of these values may be extreme, or cost the model its digits.
 
     They may where they are made of such constants by operators that keep the size of elements.

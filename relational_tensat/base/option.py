@@ -88,7 +88,6 @@ class Option:
     """One option of a group.
 
     Attributes:
-        field: its field.
         kind: the type of a value, or of an element of it: bool, int, float, str or Path.
         container: ``tuple`` or ``mapping`` (by name) if a value has elements; empty if it has none.
         is_optional: whether None is a value.

@@ -89,7 +89,6 @@ class _Jobs(Runner):
     def submit(
         self, compute: Callable[[_Task], _Result], task: _Task, memory_bytes: int = 0
     ) -> Future[_Result]:
-        """Submit a job."""
         return self._submitted(compute, task, memory_bytes, is_alone=False)
 
     def _submitted(

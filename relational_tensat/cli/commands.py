@@ -49,7 +49,7 @@ class Command:
         for flags in (("-q", "--quiet"), ("-v", "--verbose", "--details")):
             if flags[-1] not in parser.flags:  # taken everywhere; here it changes nothing
                 parser.add_argument(*flags, action="store_true", help=argparse.SUPPRESS)
-        add_version(parser)
+        _add_version(parser)
 
     def load(self) -> Callable[[argparse.Namespace], int]:
         """Return the function that carries it out and returns the exit code."""
@@ -153,7 +153,7 @@ COMMANDS = {
 def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
     """Return the parser of these commands; a line that begins with one needs no other."""
     parser = Parser(prog=PROGRAM, description=SUMMARY)
-    add_version(parser)
+    _add_version(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in names:
         command = COMMANDS[name]
@@ -161,8 +161,7 @@ def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
     return parser
 
 
-def add_version(parser: Parser) -> None:
-    """Declare ``--version``."""
+def _add_version(parser: Parser) -> None:
     parser.add_argument(
         "-V", "--version", action="version", version=_VERSION_LINE, help=argparse.SUPPRESS
     )
@@ -194,7 +193,7 @@ def command_and_rest(line: Sequence[str]) -> tuple[str, list[str]]:
     if word in COMMANDS:
         return word, [*flags, *words[1:]]
     if word in _HELP:
-        return "", [program_help()]
+        return "", [_program_help()]
     if word in _VERSION:
         return "", [f"{_VERSION_LINE}\n"]
     if word.startswith("-"):
@@ -217,7 +216,7 @@ def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list
     if word in own:
         return f"{group} {word}", [*flags, *words[1:]]
     if word in _HELP or not (word or group in _DEFAULTS):
-        return "", [group_help(group)]
+        return "", [_group_help(group)]
     if word in _VERSION:
         return "", [f"{_VERSION_LINE}\n"]
     later = next((text for text in words if text in own), "")
@@ -244,7 +243,7 @@ def _suggested(word: str) -> str:
     return nearest(word, (*(name for name in COMMANDS if " " not in name), *GROUPS))
 
 
-def program_help() -> str:
+def _program_help() -> str:
     """Return the first screen of help."""
     singles = {name: command.help for name, command in COMMANDS.items() if " " not in name}
     groups = {name: f"{text}  ({name} --help)" for name, text in GROUPS.items()}
@@ -261,8 +260,7 @@ Each has --help. -q prints less and -v more; --version prints the version.
 """
 
 
-def group_help(group: str) -> str:
-    """Return the help of a group: a line for each of its commands."""
+def _group_help(group: str) -> str:
     own = {name: command.help for name, command in COMMANDS.items() if name.startswith(f"{group} ")}
     return (
         f"{GROUPS[group][:1].upper()}{GROUPS[group][1:]}.\n\n{_listed(own)}\n\nEach has --help.\n"

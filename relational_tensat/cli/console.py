@@ -43,7 +43,6 @@ class _Table(Table):
     """A table of which a row is a row: a name that has several lines is shown on one."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row."""
         shown = [escaped(cell) if isinstance(cell, str) else cell for cell in cells]
         super().add_row(*shown, **options)
 

@@ -16,7 +16,7 @@ from relational_tensat.explain.numeric import NumericCheck
 from relational_tensat.explain.why_not.funnel import Trace, WhyNot, conclusion
 from relational_tensat.explain.why_not.outcome import MatchOutcome
 from relational_tensat.explain.why_not.source import JoinStep
-from relational_tensat.rules.text import term_text
+from relational_tensat.rules.model import term_text
 
 _PLACES_SHOWN = 10
 

@@ -159,19 +159,16 @@ class _Display:
             self._live.stop()
 
     def planned(self, plan: FleetPlan) -> None:
-        """Show what is to be done."""
         if plan.tasks and not self._args.json:
             self._show(plan_text(plan))
         self.sizes = {task.model: task.memory_bytes for task in plan.tasks}
         self._all, self._started_s = sum(self.sizes.values()), time.monotonic()
 
     def begun(self, task: FleetTask) -> None:
-        """Show that a model runs."""
         self._running[task.model] = time.monotonic()
         self._tell("begun", model=task.model, attempt=task.attempts)
 
     def noted(self, row: FleetRow) -> None:
-        """Show what became of a model."""
         self.count += 1
         self._running.pop(row.model, None)
         self.sizes.pop(row.model, None)

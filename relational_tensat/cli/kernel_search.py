@@ -152,7 +152,7 @@ def search_arguments(parser: Parser) -> None:
     from relational_tensat.base.option import options_of
     from relational_tensat.mugraph.search.search_options import SearchOptions
 
-    add_program(parser, "program")
+    add_program(parser)
     add_options(parser, options_of(SearchOptions))
     parser.note_former("--processes", "--on processes:")
     parser.add_argument(

@@ -137,14 +137,14 @@ def extract_graph(args: argparse.Namespace) -> int:
     if args.output is not None:
         _write_choice(args.output, egraph, extraction)
     if args.json:
-        content = extraction_json(extraction, egraph.note)
+        content = _extraction_json(extraction, egraph.note)
         sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
     else:
         _print_extraction(args.file, egraph, extraction)
     return 0
 
 
-def extraction_json(extraction: Extraction, file_note: str = "") -> dict[str, Any]:
+def _extraction_json(extraction: Extraction, file_note: str = "") -> dict[str, Any]:
     """Return the object that ``extract --json`` prints; costs are in the file's unit."""
     return {
         "cost": extraction.cost_us,

@@ -35,7 +35,6 @@ _FAILED = 4
 
 
 def _add_mugraph(parser: Parser) -> None:
-    """Declare what names a μGraph."""
     parser.add_argument(
         "file", type=Path, metavar="FILE",
         help="a μGraph as JSON, or a file of Mirage's; or the key of a kernel that a search kept",
@@ -70,10 +69,10 @@ def _read_mugraph(args: argparse.Namespace) -> MuGraph:
     return load_mugraph(args.file, args.graph)
 
 
-def add_program(parser: Parser, flag: str) -> None:
+def add_program(parser: Parser) -> None:
     """Declare what names a program, and its sizes."""
     parser.add_argument(
-        flag, type=program_or_file, metavar="PROGRAM",
+        "program", type=program_or_file, metavar="PROGRAM",
         help="a model, with --region; or a program: a JSON file of a μGraph without "
         "kernels, or a known name: attention, gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, "
         "swiglu",
@@ -87,11 +86,6 @@ def add_program(parser: Parser, flag: str) -> None:
         help="sizes of a known program's index variables",
     )  # fmt: skip
     add_dims(parser)
-
-
-def read_program(args: argparse.Namespace) -> MuGraph:
-    """Return the program that was named; see ``read_stored_program``."""
-    return read_stored_program(args)[0]
 
 
 def read_stored_program(
@@ -287,7 +281,7 @@ def _show_code(emitted: list[Emitted], as_plan: bool, console: Console) -> None:
 def verify_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels verify``."""
     _add_mugraph(parser)
-    add_program(parser, "program")
+    add_program(parser)
     add_seed(parser)
     add_json(parser)
 
@@ -299,7 +293,7 @@ def verify_kernel(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.verify.verification import verify_mugraph
 
     graph = _read_mugraph(args)
-    verification = verify_mugraph(read_program(args), graph, args.seed)
+    verification = verify_mugraph(read_stored_program(args)[0], graph, args.seed)
     report(
         lambda: verification_json(verification),
         lambda console: console.print("\n".join(verification_lines(verification))),

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
     def note(self, action: argparse.Action) -> argparse.Action:
         """Remember an argument that was added to a section of the help."""
         self.flags += action.option_strings
-        if isinstance(action.type, Written) or action.type in (Path, input_file, program_or_file):
+        if isinstance(action.type, Written) or action.type in (Path, _input_file, program_or_file):
             self._paths.append(action)
         return action
 
@@ -182,7 +182,7 @@ def dimensions(text: str) -> dict[str, int]:
     return dict(_pairs(text, "NAME=SIZE", whole_number))
 
 
-def dimensions_or_ranges(text: str) -> dict[str, int]:
+def _dimensions_or_ranges(text: str) -> dict[str, int]:
     """Convert ``batch=1:64,seq=128``."""
     return dict(_pairs(text, "NAME=SIZE", _size_or_range))
 
@@ -199,7 +199,7 @@ def _size_or_range(text: str) -> int:
     return SizeRange.of(first, last)
 
 
-def input_file(text: str) -> dict[str, Path]:
+def _input_file(text: str) -> dict[str, Path]:
     """Convert ``NAME=FILE.npy``."""
     name, equals, path = text.partition("=")
     if not name or not equals or not path:
@@ -253,8 +253,8 @@ def _positive(text: str) -> int:
 
 
 _NAMED_VALUES: Mapping[type, Callable[[str], Any]] = {
-    int: dimensions_or_ranges,
-    Path: input_file,
+    int: _dimensions_or_ranges,
+    Path: _input_file,
 }
 
 
@@ -383,7 +383,6 @@ def _converter(option: Option) -> Callable[[str], Any]:
 
 
 def _help(option: Option) -> str:
-    """Return an option's help, with its choices and its default."""
     about = option.about
     text = about.help
     if option.container:

@@ -36,7 +36,7 @@ _TEXT = re.compile(
 
 def be_guarded() -> None:
     """Return in a child, or at once where nothing is limited."""
-    if not is_limited():
+    if not _is_limited():
         return
     child = os.fork()
     if child == 0:
@@ -52,7 +52,7 @@ def be_guarded() -> None:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def is_limited() -> bool:
+def _is_limited() -> bool:
     """Whether the system limits this process' memory."""
     try:
         import resource
@@ -68,6 +68,6 @@ def is_out_of_memory(error: BaseException | None) -> bool:
         return False
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    if is_limited() and (isinstance(error, SystemError) or _TEXT.search(str(error))):
+    if _is_limited() and (isinstance(error, SystemError) or _TEXT.search(str(error))):
         return True
     return is_out_of_memory(error.__cause__ or error.__context__)

@@ -66,7 +66,7 @@ def show_rule(args: argparse.Namespace) -> int:
     if args.db is not None and not args.sql:
         raise UsageError("--db goes with --sql")
     from relational_tensat.cli.rules_text import rule_sql
-    from relational_tensat.rules.text import rule_text
+    from relational_tensat.rules.model import rule_text
 
     rules = {rule.name: rule for rule in _load(args.rules)}
     if args.name not in rules:

@@ -21,7 +21,7 @@ from rich.console import Console
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
 from relational_tensat.rules.functions import functions
-from relational_tensat.rules.text import constant_text
+from relational_tensat.rules.model import constant_text
 from relational_tensat.tensor import AttrValue
 from relational_tensat.tensor.operators import Attr, Operator, operators
 from relational_tensat.tensor.operators.attributes import REQUIRED

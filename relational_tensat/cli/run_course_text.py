@@ -77,10 +77,10 @@ def print_race(race: RaceReport, bound_us: float, console: Console) -> None:
             f"races: {race.rounds}; after each, costs were corrected by what it said, and the cheapest "
             "graph was extracted again"
         )
-    console.print(gain_line(race, bound_us))
+    console.print(_gain_line(race, bound_us))
 
 
-def gain_line(race: RaceReport, bound_us: float) -> str:
+def _gain_line(race: RaceReport, bound_us: float) -> str:
     """Return the line that says how much there was to gain, and how much was gained."""
     to_gain = 1 - bound_us / race.original_us if race.original_us else 0.0
     gained = "nothing"
@@ -107,11 +107,11 @@ def print_reductions(extraction: Extraction, console: Console) -> None:
     console.print(
         f"reduced: {before[0]:,} e-nodes in {before[1]:,} e-classes, {before[2]:,} edges → "
         f"{after[0]:,} in {after[1]:,}, {after[2]:,}"
-        f"{components_text(extraction.components, extraction.distinct_components)}"
+        f"{_components_text(extraction.components, extraction.distinct_components)}"
     )
 
 
-def components_text(components: int, distinct: int) -> str:
+def _components_text(components: int, distinct: int) -> str:
     """Return what an e-graph fell into, to be added to its size; "" where it stays in one piece."""
     if components < 2:
         return ""
@@ -137,7 +137,7 @@ def reduced_line(summary: ExtractionSummary) -> str:
     shown = [f"{name} {count:,}" for name, count in dropped[:_REDUCTIONS_SHOWN]]
     more = [f"{len(dropped) - _REDUCTIONS_SHOWN} more"] if len(dropped) > _REDUCTIONS_SHOWN else []
     suffix = f" (e-nodes dropped: {', '.join(shown + more)})" if shown else ""
-    components = components_text(summary.components or 0, summary.distinct_components or 0)
+    components = _components_text(summary.components or 0, summary.distinct_components or 0)
     return (
         f"reduced: {summary.e_nodes:,} e-nodes in {summary.e_classes:,} e-classes → "
         f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{components}{suffix}"

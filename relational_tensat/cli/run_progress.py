@@ -81,11 +81,9 @@ class RunEvents:
         self._write("phase")
 
     def region(self, report: RegionReport) -> None:
-        """Write what became of a part of the model for which a kernel was sought."""
         self._write("region", **asdict(report))
 
     def iteration(self, report: IterationReport) -> None:
-        """Write what an iteration of exploration did."""
         self._iteration = report.iteration
         self._last = None
         fields = asdict(report)
@@ -110,11 +108,9 @@ class RunEvents:
         self._write("extracted", extract_seconds=round(fields.pop("seconds"), 3), **fields)
 
     def raced(self, report: RaceRound) -> None:
-        """Write who raced, and who won."""
         self._write("raced", **asdict(report))
 
     def measuring(self, done: int, total: int) -> None:
-        """Write how many configurations have been measured."""
         self._write("measuring", done=done, total=total)
 
     def _write(self, event: str, **values: Any) -> None:
@@ -157,7 +153,6 @@ class ConsoleProgress:
         """End."""
 
     def phase(self, name: str) -> None:
-        """Print the name of a phase when it begins."""
         if name not in ("load", self._phase):  # loading is too quick to be news
             self._phase = name
             self._console.print(f"{_SAID.get(name, name)} …", style="dim")
@@ -178,7 +173,6 @@ class ConsoleProgress:
         )
 
     def iteration(self, report: IterationReport) -> None:
-        """Print what an iteration of exploration did."""
         self._console.print(
             f"  iteration {report.iteration}: {report.e_nodes:,} e-nodes, "
             f"{report.e_classes:,} classes, {report.matches:,} matches, {report.seconds:.2f} s"
@@ -195,12 +189,10 @@ class ConsoleProgress:
         self._console.print(f"  best graph {best}, bound {bound}")
 
     def extracted(self, entry: ExtractionEntry) -> None:
-        """Print what the cheapest graph so far costs."""
         proof = ", optimal for this e-graph" if entry.optimal else ""
         self._console.print(f"  best graph {entry.best_us:,.2f} µs{proof}, {entry.seconds:.2f} s")
 
     def raced(self, report: RaceRound) -> None:
-        """Print who won a race."""
         final = report.final
         self._console.print(
             f"  race {report.round}: {report.graphs[report.winner].name} is {final.speedup:.3f}x as fast "
@@ -269,33 +261,26 @@ class LiveProgress:
         return Text("  ".join((seconds, *parts)), style="dim", no_wrap=True, overflow="ellipsis")
 
     def phase(self, name: str) -> None:
-        """Name the phase."""
         if name != self._phase:
             self._phase, self._at = name, ""
 
     def region(self, report: RegionReport) -> None:
-        """Name the part of the model that a kernel was sought for."""
         self._at = f"(part {report.place} of {report.total})"
 
     def iteration(self, report: IterationReport) -> None:
-        """Name the iteration that ended."""
         self._at = f"(iteration {report.iteration})"
 
     def extraction(self, incumbent_us: float, bound_us: float) -> None:
-        """Name the cheapest graph so far."""
         self._best_us = min(self._best_us, incumbent_us)
 
     def extracted(self, entry: ExtractionEntry) -> None:
-        """Name the cheapest graph so far."""
         self._best_us = min(self._best_us, entry.best_us)
 
     def raced(self, report: RaceRound) -> None:
-        """Say how the winner of a race was."""
         final = report.final
         self._race = f"timed: {final.speedup:.3f}x [{final.low:.3f}, {final.high:.3f}]"
 
     def measuring(self, done: int, total: int) -> None:
-        """Say how far measuring is."""
         self._at = f"(measured {done:,} of {total:,})" if done < total else ""
 
 

@@ -55,7 +55,7 @@ _PYTHON_ONLY = ("load", "verify", "write")
 SOMETIMES = ("bodies", "price", "fuse", "whole")
 
 
-def print_time_spent(result: Result, console: Console) -> None:
+def _print_time_spent(result: Result, console: Console) -> None:
     """Print the phases by their seconds, in each its statements by theirs, then what they sum up to."""
     spent, total = result.time_spent, result.seconds["total"]
     phases = {name: seconds for name, seconds in spent.phases.items() if name != OTHER}
@@ -112,7 +112,7 @@ def _time(seconds: float, total: float) -> tuple[str, str]:
     return f"{seconds:.3f}", f"{seconds / total:.1%}" if total else ""
 
 
-def print_verification(verification: Verification, verdict: str, console: Console) -> None:
+def _print_verification(verification: Verification, verdict: str, console: Console) -> None:
     """Print what was compared, how much it differed, and what that does not prove.
 
     Args:
@@ -207,13 +207,14 @@ def _print_details(result: Result, console: Console) -> None:
         console.print(result.gain.with_run)
     console.print(size_text(result))
     if result.costs.any_measured:
-        console.print(counts_line(result))
+        counts = ", ".join(f"{count:,} {origin}" for origin, count in asdict(result.costs).items())
+        console.print(f"costs of operator configurations: {counts}")
     if result.lists_kernels:
         print_kernels(result.kernels_us, console)
     if result.race is not None:
         print_race(result.race, result.bound_us, console)
     if result.whole is not None:
-        console.print(whole_line(result.whole, result.cost_profile))
+        console.print(_whole_line(result.whole, result.cost_profile))
     if result.machine is not None:
         console.print(result.machine.outcome)
     if result.library is not None:
@@ -226,8 +227,8 @@ def _print_details(result: Result, console: Console) -> None:
     if result.fusion is not None:
         _print_kernels(result.fusion, console)
     _print_search(result, console)
-    print_time_spent(result, console)
-    print_verification(result.verification, _verdict(result), console)
+    _print_time_spent(result, console)
+    _print_verification(result.verification, _verdict(result), console)
     headlines = [rejection.why for rejection in result.rejections]
     for note in (note for note in result.notes if note not in headlines):
         console.print(f"note: {escaped(note)}")
@@ -235,13 +236,7 @@ def _print_details(result: Result, console: Console) -> None:
         console.print(f"written to {result.output}")
 
 
-def counts_line(result: Result) -> str:
-    """Return the line that says where costs are from."""
-    counts = ", ".join(f"{count:,} {origin}" for origin, count in asdict(result.costs).items())
-    return f"costs of operator configurations: {counts}"
-
-
-def whole_line(whole: WholeRun, source: str) -> str:
+def _whole_line(whole: WholeRun, source: str) -> str:
     """Return the line that holds the measured speed-up of the extracted graph against the modelled one."""
     timing = whole.timing
     after = whole.modelled_after_us
@@ -263,7 +258,7 @@ def summary_line(result: Result) -> str:
     """Return the whole result in one line."""
     where = f" → {result.output}" if result.output else ""
     warning = f"{untrusted_line(result)}; " if result.untrusted_rules else ""
-    whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
+    whole = f"{_whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
     machine = f"{result.machine.outcome}; " if result.machine and result.machine.taken else ""
     return (
         f"{warning}{result.source}{where}: {result.gain.text}; {whole}{machine}{_confidence(result)}; "

@@ -226,7 +226,6 @@ class Catalogue:
 
 
 def _new_ids(written: int, interned: Sequence[object]) -> list[int]:
-    """Return the ids of what is not written yet."""
     return list(range(written + 1, len(interned) + 1))
 
 

@@ -47,7 +47,7 @@ def cyclic_core(
         suspect: the edges of which every cycle has one.
         check: raises where the search is to end.
     """
-    nodes, above, below = edge_places(parent, child)
+    nodes, above, below = _edge_places(parent, child)
     check()
     down = _reachable(above, below, below[suspect], len(nodes), check)
     up = _reachable(below, above, above[suspect], len(nodes), check)
@@ -65,7 +65,7 @@ def cyclic_core(
     return inside
 
 
-def edge_places(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
+def _edge_places(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
     """Return the nodes of a graph's edges, in order, and the places among them of the edges' ends."""
     nodes, flat = np.unique(np.concatenate([parent, child]), return_inverse=True)
     above, below = np.split(flat, 2)
@@ -117,7 +117,7 @@ def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> list
     by_age = core[np.argsort(columns["enode"][core], kind="stable")]
     edges = {name: column[by_age] for name, column in columns.items()}
     check()
-    classes, parent, child = edge_places(edges["class"], edges["child"])
+    classes, parent, child = _edge_places(edges["class"], edges["child"])
     labels = np.zeros(len(classes), dtype=np.int64)
     labels[parent], labels[child] = edges["height"], edges["child_height"]
     check()

@@ -349,7 +349,6 @@ def _short_insertion(
 
 
 def _insertion(table: str) -> str:
-    """Return the statement that appends the rows of arrays to a table."""
     return f"INSERT INTO {table} SELECT * FROM {_ARRAYS}"
 
 

@@ -34,7 +34,7 @@ from relational_tensat.egraph.enode_rows import (
     small_weights,
 )
 from relational_tensat.egraph.rebuild import drop_equal, rebuild
-from relational_tensat.egraph.schema import create_tables, create_working
+from relational_tensat.egraph.schema import create_tables, working_tables
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators import operators
 
@@ -236,7 +236,7 @@ class EGraph:
         if rows.has_equal():
             # hash-consing: equal nodes of the original become one (common sub-expressions)
             self.database.run("rebuild/congruent")
-            create_working(self.database, "union_pair")
+            working_tables()["union_pair"].create(self.database)
             self.database.run("rebuild/congruence_unions", round=0)
             rebuilt = rebuild(self.database, iteration=0, stamp=0)
             self.e_nodes -= drop_equal(self.database) if rebuilt.has_equal else 0

@@ -211,7 +211,6 @@ def small_weights(graph: Graph) -> dict[str, bytes]:
 
 
 def _reachable(graph: Graph) -> set[str]:
-    """Return the names of the values that the graph's outputs depend on."""
     names = set(graph.outputs)
     for node in reversed(graph.nodes):
         if not names.isdisjoint(node.outputs):

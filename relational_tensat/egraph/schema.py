@@ -32,7 +32,6 @@ class WorkingTable:
     """A working table.
 
     Attributes:
-        name: its name.
         columns: their definitions in SQL, on one line.
         comment: the stage that works with it, and what it holds.
     """
@@ -72,11 +71,6 @@ def working_tables() -> Mapping[str, WorkingTable]:
             match["comment"],
         )
     return tables
-
-
-def create_working(database: Database, name: str) -> None:
-    """Create a working table, empty, as it is declared. One statement."""
-    working_tables()[name].create(database)
 
 
 #: The files of ``sql/schema`` with the tables of a new database; views depend on all others.

@@ -347,7 +347,6 @@ class _Explainer:
             raise VerificationError("the explanation ends at another graph than what was extracted")
 
     def _extracted(self) -> Outputs:
-        """Return the extracted graph, read off the tables."""
         term_of: dict[int, int] = {}
         ancestors: set[int] = set()
         rows = self._stored.connection.execute(sql("egraph/output_classes")).fetchall()

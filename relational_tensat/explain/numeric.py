@@ -47,7 +47,7 @@ class NumericCheck:
         return not self.failures
 
 
-def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
+def check_numerically(explanation: Explanation) -> NumericCheck:
     """Compute and compare what every step replaces, and the graphs at both ends.
 
     Raises:
@@ -57,12 +57,12 @@ def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
         graph_of(outputs, explanation.terms, explanation.stored, explanation.names)
         for outputs in (explanation.original, explanation.result)
     )
-    verification = verify(original, result, seed=seed, runs=1)
+    verification = verify(original, result, seed=0, runs=1)
     failures = [verification.failure()] if verification.failure() else []
     worst = max((check.max_relative_error for check in verification.outputs), default=0.0)
     tolerance = evaluation_tolerance(original)
-    inputs = draw_inputs(original, seed, verification.shrink, {})
-    weights = RandomWeights(original, seed, verification.shrink)
+    inputs = draw_inputs(original, 0, verification.shrink, {})
+    weights = RandomWeights(original, 0, verification.shrink)
     values = BothWays(_ExplainedTerms(explanation), inputs, weights)
     tensors = 0
     step_errors = []
@@ -99,5 +99,4 @@ class _ExplainedTerms:
         return AppliedTerm(symbol.op, symbol.attrs, self._terms[term].children)
 
     def type(self, term: int) -> ValueType:
-        """Return the type of a term."""
         return self._signatures[self._terms[term].signature].type

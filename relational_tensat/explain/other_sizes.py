@@ -196,7 +196,6 @@ class _Replay:
         self._put(term, Counterpart(attrs, kind))
 
     def _operand_types(self, term: int) -> tuple[ValueType, ...]:
-        """Return the types of a term's operands there."""
         return tuple(self.counterparts[child].type for child in self._terms[term].children)
 
     def _put(self, term: int, counterpart: Counterpart) -> None:

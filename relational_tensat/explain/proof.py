@@ -23,8 +23,8 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql
 from relational_tensat.explain.egraph_tables import StoredEGraph, StoredNode
 from relational_tensat.explain.laws import Congruence, Edge, Law, Laws, Side, Walk
+from relational_tensat.rules.language import written_rule
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.text import written_rule
 
 
 @dataclass(frozen=True, slots=True)

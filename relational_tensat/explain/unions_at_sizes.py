@@ -182,7 +182,6 @@ class UnionsAtSizes:
             self._held[form] = self._inferred_held(symbol.op, attrs, operands)
 
     def _original_attrs(self) -> dict[int, _Attrs]:
-        """Return the attributes of the original's nodes, by form."""
         proof = self._proof
         rows = proof.stored.connection.execute("SELECT name, enode FROM original_value").fetchall()
         form_of = {name: proof.original[enode].form for name, enode in rows}

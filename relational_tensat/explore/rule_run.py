@@ -27,7 +27,7 @@ from relational_tensat.explore.derivation.configurations import generic_configur
 from relational_tensat.explore.derivation.derivation import both_sides
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.graph import Graph
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 
 _PARAMETER = re.compile(r"\$(\w+)")
 
@@ -158,7 +158,6 @@ def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:
 
 
 def _copy(database: RecordingDatabase, path: Path) -> None:
-    """Copy all tables of a run."""
     if not path.is_file():
         raise InputError(f"{path}: no such database file")
     connection = database.connection

@@ -35,7 +35,7 @@ from relational_tensat.explore.subgraph import Subgraph, begin_subgraph, write_d
 from relational_tensat.rules.model import Rule
 
 
-def apply_one_by_one(
+def _apply_one_by_one(
     subgraph: Subgraph, candidates: Iterator[Candidates], iteration: int
 ) -> ApplyReport:
     """Carry out applications one at a time, each checked against all descendants.
@@ -174,7 +174,7 @@ def step(subgraph: Subgraph, rules: Collection[int], budget: StepBudget) -> Delt
             candidates = running.candidates(found, limit, has_rest=True)
             with database.stopwatch.phase("apply"):
                 if is_vanilla:
-                    applied = apply_one_by_one(subgraph, candidates, subgraph.steps)
+                    applied = _apply_one_by_one(subgraph, candidates, subgraph.steps)
                 else:
                     applied = apply_all(subgraph, candidates, subgraph.steps, _rejecting(subgraph))
             running.note_applied(applied)

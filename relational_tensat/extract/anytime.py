@@ -24,10 +24,6 @@ from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Seed
-from relational_tensat.extract.cost_table import (
-    fill_costs,
-    signature_costs,
-)
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.few_measurements import Search, settle
@@ -47,7 +43,7 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     relative_gap,
 )
-from relational_tensat.extract.tables import TableProblem, choose
+from relational_tensat.extract.tables import TableProblem, choose, fill_costs, signature_costs
 
 if TYPE_CHECKING:
     from relational_tensat.explore.subgraphs.node_costs import SubgraphArrays

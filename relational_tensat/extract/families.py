@@ -124,7 +124,6 @@ class ClassedGraph:
     """A graph of an e-graph.
 
     Attributes:
-        graph: the graph.
         classes: of the values that it computes, by their names.
     """
 

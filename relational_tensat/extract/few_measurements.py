@@ -23,10 +23,9 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source
 from relational_tensat.cost.source import ABOUT, AT_LEAST
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.extract.cost_table import ask_for_chosen
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.problem import UNUSED, Extraction, ExtractionProblem, Ints
-from relational_tensat.extract.tables import TableProblem, extraction_problem
+from relational_tensat.extract.tables import TableProblem, ask_for_chosen, extraction_problem
 
 #: Seconds of a greedy method on a very large e-graph.
 _QUICK_S = 2.0

@@ -28,13 +28,18 @@ from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
 from relational_tensat.explore.members import Seed, choice_of
-from relational_tensat.extract.cost_table import ask_for_chosen, forget_costs
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.few_measurements import chosen_enodes
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import Extraction, Ints
-from relational_tensat.extract.tables import TableProblem, enodes_in_order, extraction_problem
+from relational_tensat.extract.tables import (
+    TableProblem,
+    ask_for_chosen,
+    enodes_in_order,
+    extraction_problem,
+    forget_costs,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +201,6 @@ def _rows(egraph: EGraph) -> Mapping[int, _Row]:
 
 
 def _digest(catalogue: Catalogue, signature: int) -> str:
-    """Return a hash of what a signature is: operator, attributes and types."""
     parts = (
         catalogue.symbol_of(signature),
         catalogue.operand_types(signature),

@@ -58,7 +58,6 @@ class _Declared(Mapping[str, Technique]):
         self._by_name: dict[str, Technique] = {}
 
     def add(self, technique: Technique) -> None:
-        """Add a technique."""
         if technique.name in self._by_name:
             raise ValueError(f"a technique {technique.name!r} is declared already")
         self._by_name[technique.name] = technique

@@ -284,7 +284,7 @@ class _Listening:
         return iter(())
 
 
-def device_of(options: Options, model: Path) -> tuple[str, Options]:
+def _device_of(options: Options, model: Path) -> tuple[str, Options]:
     """Return the device that runs of a model measure on, and their options.
 
     Raises:
@@ -304,7 +304,7 @@ def device_of(options: Options, model: Path) -> tuple[str, Options]:
 def _asked_for(search: _Search) -> _Asked | str:
     """Return the kernels that a search asks for beside those known; or why it asks for nothing."""
     try:
-        name, options = device_of(search.options, search.source)
+        name, options = _device_of(search.options, search.source)
         listening = _Listening(open_device(name))
         with temporary_folder() as folder:
             cache = CostCache(folder / SNAPSHOT)

@@ -128,7 +128,7 @@ def fleet(
         >>> fleet(["models"], "fast", Options.of(effort="low"), on="processes:4")  # doctest: +SKIP
     """
     options = options or Options()
-    check_side_by_side(options, on)
+    _check_side_by_side(options, on)
     ledger = Ledger(Path(out))
     with ExitStack() as ends:
         opened = ends.enter_context(ledger.write()) if ledger.path.exists() else None
@@ -159,7 +159,7 @@ def fleet(
     return [rows[name] for name in sorted(rows)]
 
 
-def check_side_by_side(options: Options, on: str) -> None:
+def _check_side_by_side(options: Options, on: str) -> None:
     """Check that no two models are timed at once: clusters have quiet cores for them, a machine has one.
 
     Raises:

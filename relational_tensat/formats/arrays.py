@@ -12,7 +12,7 @@ UNIFORM_MIN_ELEMENTS = 64
 UNIFORM_MOST_ELEMENTS = 1 << 32
 
 
-def is_broadcast(array: Array) -> bool:
+def _is_broadcast(array: Array) -> bool:
     """Whether an array is a view that repeats one element."""
     return all(stride == 0 for stride in array.strides)
 
@@ -26,7 +26,7 @@ def uniform_element(array: Array) -> Array | None:
     if array.size < UNIFORM_MIN_ELEMENTS:
         return None
     first = array[(0,) * array.ndim]
-    if is_broadcast(array) or _all_equal(array, np.asarray(first)):
+    if _is_broadcast(array) or _all_equal(array, np.asarray(first)):
         return np.asarray(first)
     return None
 

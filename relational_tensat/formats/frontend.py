@@ -77,10 +77,10 @@ def frontend_of(path: Path) -> Frontend:
     Raises:
         UsageError: it is of no known format.
     """
-    return FRONTENDS[model_suffix(path)]
+    return FRONTENDS[_model_suffix(path)]
 
 
-def model_suffix(path: Path) -> str:
+def _model_suffix(path: Path) -> str:
     """Return which suffix of ``FRONTENDS`` a model's file has.
 
     Raises:
@@ -137,7 +137,7 @@ def check_model(path: Path) -> None:
         raise InputError(f"{path}: is a folder, expected a model file{_models_in(path)}")
     if not path.suffix and not path.exists():
         raise InputError(f"{path}: no such file, expected a .onnx or .json model")
-    model_suffix(path)
+    _model_suffix(path)
     check_file(path)
 
 

@@ -33,7 +33,7 @@ class JsonFrontend:
 
     def read(self, path: Path, dims: Mapping[str, int]) -> Graph:
         """Read a graph; its dimensions are fixed."""
-        graph = read_json(path)
+        graph = parse_graph(read_bytes(path), str(path))
         if dims:
             names = ", ".join(dims)
             raise UsageError(f"{path}: has no dynamic dimensions, but {names} was given")
@@ -115,16 +115,6 @@ def _text(value: Any) -> str:
 
 #: Element types that only pass through opaque nodes: ONNX's others, and what is no tensor.
 _OTHER_DTYPES = re.compile(r"opaque:|(string|complex(64|128)|float[48]\w+|u?int[24])$")
-
-
-def read_json(path: Path) -> Graph:
-    """Read a graph from a JSON file.
-
-    Raises:
-        InputError: the file cannot be read.
-        ModelError: it is malformed; names the file, the place and the reason.
-    """
-    return parse_graph(read_bytes(path), str(path))
 
 
 def parse_graph(data: bytes, where: str) -> Graph:

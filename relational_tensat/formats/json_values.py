@@ -64,7 +64,7 @@ VERSION = 1
 NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def encode_float(value: float) -> float | str:
+def _encode_float(value: float) -> float | str:
     """Return a number as JSON has it: itself, or its name when it is not finite."""
     if math.isfinite(value):
         return value
@@ -220,7 +220,7 @@ def encode_attr(value: AttrValue) -> Any:
     """Return an attribute value as JSON: tuples become arrays, non-finite numbers strings."""
     if isinstance(value, tuple):
         return [encode_attr(item) for item in value]
-    return encode_float(value) if isinstance(value, float) else value
+    return _encode_float(value) if isinstance(value, float) else value
 
 
 def decode_attr(place: JsonPlace, kind: str) -> AttrValue:
@@ -306,7 +306,7 @@ def _survives(array: Array) -> bool:
 
 
 def _encode_element(value: Any) -> Any:
-    return encode_float(value) if isinstance(value, float) else value
+    return _encode_float(value) if isinstance(value, float) else value
 
 
 def _element(place: JsonPlace, dtype: np.dtype[np.generic]) -> Any:

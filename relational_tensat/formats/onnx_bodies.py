@@ -238,7 +238,6 @@ class _BodyReader:
         return model
 
     def _own_types(self) -> dict[str, onnx.TypeProto]:
-        """Return the types of a body's own inputs, in order."""
         inputs, node = self._body.input, self._node
         if node.op_type == "If":
             return {}

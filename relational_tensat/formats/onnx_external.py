@@ -26,11 +26,7 @@ from onnx.external_data_helper import (
 
 from relational_tensat.base.errors import InputError, ModelError
 from relational_tensat.base.files import check_file, real_path, write_aside
-from relational_tensat.formats.onnx_metadata import (
-    INFERENCE_ERRORS,
-    checkable,
-    take_beside,
-)
+from relational_tensat.formats.onnx_metadata import INFERENCE_ERRORS, checkable, take_beside
 from relational_tensat.formats.onnx_names import subgraphs
 from relational_tensat.formats.onnx_node import condense, opens_in_runtime
 from relational_tensat.formats.onnx_types import TensorDataError
@@ -87,13 +83,13 @@ def read_skeleton(message: memoryview) -> tuple[onnx.ModelProto, dict[str, memor
 
 def has_external_data(model: onnx.ModelProto) -> bool:
     """Whether a tensor of the model is in another file."""
-    return any(uses_external_data(tensor) for tensor in all_tensors(model))
+    return any(uses_external_data(tensor) for tensor in _all_tensors(model))
 
 
 def missing_data(model: onnx.ModelProto, folder: Path) -> str:
     """Return the name of a file of weights that is not there; "" where all are."""
     places = (
-        _place_of(tensor).location for tensor in all_tensors(model) if uses_external_data(tensor)
+        _place_of(tensor).location for tensor in _all_tensors(model) if uses_external_data(tensor)
     )
     inside = (place for place in places if place and ".." not in Path(place).parts)
     return next((place for place in inside if not (folder / place).exists()), "")
@@ -132,7 +128,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path) -> dict[str, memory
         tensor.raw_data = PLACEHOLDER
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
-    for tensor in all_tensors(model):
+    for tensor in _all_tensors(model):
         if uses_external_data(tensor):
             _place_of(tensor)
             load_external_data_for_tensor(tensor, os.fspath(folder))
@@ -176,7 +172,7 @@ def with_weights_as_inputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx
 def external_locations(path: Path) -> list[str]:
     """Return the files, relative to a valid model's folder, that its tensors are in."""
     model, _ = read_skeleton(map_file(path))
-    tensors = all_tensors(model)
+    tensors = _all_tensors(model)
     names = (_place_of(tensor).location for tensor in tensors if uses_external_data(tensor))
     return list(dict.fromkeys(names))
 
@@ -189,7 +185,7 @@ def _place_of(tensor: onnx.TensorProto) -> ExternalDataInfo:
     return ExternalDataInfo(tensor)
 
 
-def all_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _all_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Give all tensors of a model, those of its functions included."""
     yield from _tensors(model.graph.initializer, model.graph.node)
     for function in model.functions:
@@ -252,7 +248,7 @@ def _is_other(place: Path, data: Path) -> bool:
 def _name_data(model_file: Path, name: str) -> None:
     """Let a model's tensors be in a file of another name."""
     model = onnx.load(model_file, load_external_data=False)
-    for tensor in filter(uses_external_data, all_tensors(model)):
+    for tensor in filter(uses_external_data, _all_tensors(model)):
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = name

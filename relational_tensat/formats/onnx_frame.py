@@ -244,7 +244,6 @@ def _import(model: onnx.ModelProto, imports: Mapping[str, int]) -> None:
 
 
 def _keep_called(model: onnx.ModelProto) -> None:
-    """Drop the local functions that nothing calls."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     called: dict[tuple[str, str, str], None] = {}
     stack = list(model.graph.node)

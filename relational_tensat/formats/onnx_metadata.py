@@ -112,11 +112,11 @@ def checkable(model: onnx.ModelProto) -> onnx.ModelProto:
     Outputs of a shape that nobody knows get that of a number, which the checker compares with nothing.
     Operators that onnxruntime has in the default set, and ONNX has not, get another domain.
     """
-    if not outputs_without_shape(model) and not any(_runtimes_nodes(model)):
+    if not _outputs_without_shape(model) and not any(_runtimes_nodes(model)):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for value in outputs_without_shape(copy):
+    for value in _outputs_without_shape(copy):
         value.type.tensor_type.shape.SetInParent()
     for node in _runtimes_nodes(copy):
         node.domain = _RUNTIMES_DOMAIN
@@ -150,7 +150,7 @@ def _since(schema: Any) -> int:
     return int(schema.since_version)
 
 
-def outputs_without_shape(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+def _outputs_without_shape(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     """Return the outputs that are tensors, and have no declared shape."""
     return [
         value

@@ -14,28 +14,12 @@ import onnx
 
 from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.onnx_fold import data_of, fold
-from relational_tensat.formats.onnx_names import (
-    FreshNames,
-    all_nodes,
-    defined_names,
-    rename_node,
-)
+from relational_tensat.formats.onnx_names import FreshNames, all_nodes, defined_names, rename_node
 from relational_tensat.formats.onnx_node import NodeOracle, label, read_node
 from relational_tensat.formats.onnx_opaque import encode, input_names, is_deterministic
-from relational_tensat.formats.onnx_types import (
-    UNKNOWN,
-    from_type_proto,
-    is_carried,
-    is_numeric,
-)
+from relational_tensat.formats.onnx_types import UNKNOWN, from_type_proto, is_carried, is_numeric
 from relational_tensat.tensor import Node, TensorType, Weight, numpy_dtype, tensors_of
-from relational_tensat.tensor.operators import (
-    Operator,
-    get_operator,
-    map_onnx,
-    operators,
-    typed,
-)
+from relational_tensat.tensor.operators import Operator, get_operator, map_onnx, operators, typed
 from relational_tensat.tensor.operators.onnx_form import Mapped
 from relational_tensat.tensor.types import Array
 

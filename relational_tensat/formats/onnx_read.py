@@ -245,20 +245,18 @@ def read_in_full(
     dims: Mapping[str, int],
     where: str,
     data: Mapping[str, memoryview],
-    unfolded: Collection[str] = (),
     overridable: Collection[str] = (),
 ) -> Reading:
     """Return the graph, and all that became known while it was read.
 
     Args:
         data: of the initializers that have a placeholder in the model, by name.
-        unfolded: values that stay computed, even if they are known.
         overridable: initializers that are inputs of the graph.
 
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
-    return OnnxSource(model, where, data, overridable).read(dims, unfolded)
+    return OnnxSource(model, where, data, overridable).read(dims)
 
 
 class OnnxSource:
@@ -279,7 +277,7 @@ class OnnxSource:
         Raises:
             ModelError: a constant is malformed, or the operators are newer than the known ones.
         """
-        self._model, self._where, self._data = model, where, data
+        self._model, self.where, self._data = model, where, data
         self._overridable = frozenset(overridable)
         self._inlined = inliner.inline_local_functions(model) if model.functions else model
         graph = self._inlined.graph
@@ -345,7 +343,7 @@ class OnnxSource:
         graph = (frame if self._inlined is self._model else self._sized(self._inlined, dims)).graph
         given = [value for value in graph.input if value.name not in self._initialized]
         without_data = weights_without_data(self._inlined)
-        inputs = {value.name: _input_type(value, self._where) for value in given}
+        inputs = {value.name: _input_type(value, self.where) for value in given}
         weights = {name: Weight(kind) for name, kind in inputs.items() if name in without_data}
         inputs = {name: kind for name, kind in inputs.items() if name not in weights}
         weights |= self._weights
@@ -353,14 +351,14 @@ class OnnxSource:
 
         def read(*, as_they_are: bool) -> Reading:
             reader = NodeReader(
-                self._names, self._imports, inputs, weights, self._where, declared,
+                self._names, self._imports, inputs, weights, self.where, declared,
                 as_they_are=as_they_are, unfolded=unfolded,
             )  # fmt: skip
             reader.read_all(self._nodes, self._used)
             nodes, used_weights = reader.result(self._outputs)
             metadata = read_metadata(self._inlined)
             operator_graph = build_graph(
-                graph.name, inputs, used_weights, nodes, self._outputs, metadata, where=self._where
+                graph.name, inputs, used_weights, nodes, self._outputs, metadata, where=self.where
             )
             file = self._model.graph
             defaults = [
@@ -379,14 +377,14 @@ class OnnxSource:
             reading = read(as_they_are=False)
             return reading if is_writable(reading.graph) else read(as_they_are=True)
         except TensorDataError as error:
-            raise ModelError(f"{self._where}: {error}") from None
+            raise ModelError(f"{self.where}: {error}") from None
 
     def _sized(self, model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:
         """Return a model without its nodes and constants, with the sizes of its dynamic dimensions."""
         frame = frame_of(model)
         graph = frame.graph
         inputs = [value for value in graph.input if value.name not in self._initialized]
-        fix_dims(inputs, [*graph.value_info, *graph.output], dims, self._where)
+        fix_dims(inputs, [*graph.value_info, *graph.output], dims, self.where)
         return frame
 
 
@@ -407,7 +405,6 @@ def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:
 
 
 def _needed(sources: list[SourceNode], outputs: list[str]) -> list[SourceNode]:
-    """Return the nodes that the outputs depend on, in their order."""
     values, needed_sources = set(outputs), []
     for source in reversed(sources):
         if values.intersection(source.node.output):

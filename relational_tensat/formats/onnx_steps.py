@@ -340,7 +340,6 @@ def _as_it_is(unit: Unit) -> Kept:
 
 
 def _needed(outputs: Sequence[str], steps: Mapping[str, ReadStep]) -> set[str]:
-    """Return all values that the outputs need."""
     needed: set[str] = set()
     stack = list(outputs)
     while stack:

@@ -225,7 +225,7 @@ def choose_imports(
     refused: list[ModelError] = []
     for version in _versions(graph, kept, own) if opset is None else [opset]:
         imports[""] = version
-        printed = printed_nodes(opaque, kept, own, version)
+        printed = _printed_nodes(opaque, kept, own, version)
         failed = next(
             (node for node in printed if opaque_nodes(graph, node, imports) is None), None
         )
@@ -240,7 +240,7 @@ def choose_imports(
     raise refused[0]
 
 
-def printed_nodes(
+def _printed_nodes(
     nodes: Sequence[Node], kept: Mapping[str, Kept], own: int, version: int
 ) -> Iterator[Node]:
     """Yield the nodes that are not the file's, or cannot be in another version of the default set.
@@ -280,7 +280,7 @@ def stays(node: onnx.NodeProto, own: int, version: int) -> bool:
 def _versions(graph: Graph, kept: Mapping[str, Kept], own: int) -> Iterator[int]:
     """Yield the versions that the graph may be written in, the preferred first."""
     printed = [
-        node for node in printed_nodes(graph.nodes, kept, own, own) if node.op not in _VERSIONLESS
+        node for node in _printed_nodes(graph.nodes, kept, own, own) if node.op not in _VERSIONLESS
     ]
     if all(node.op == "opaque" for node in printed):  # what no later version has stays as it was
         yield own

@@ -30,13 +30,7 @@ from relational_tensat.formats.onnx_metadata import (
 from relational_tensat.formats.onnx_names import rename_node
 from relational_tensat.formats.onnx_opaque import restore
 from relational_tensat.formats.onnx_origin import Origin, is_same, origin_of
-from relational_tensat.formats.onnx_steps import (
-    CyclicError,
-    ReadPlan,
-    ReadStep,
-    plan_steps,
-    unfuse,
-)
+from relational_tensat.formats.onnx_steps import CyclicError, ReadPlan, ReadStep, plan_steps, unfuse
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
 from relational_tensat.formats.onnx_versions import (
     check_older,

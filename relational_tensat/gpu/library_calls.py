@@ -211,7 +211,7 @@ def blas_product(call: ProductCall, *, fuses: bool = True) -> BlasProduct | None
     per_column = call.bias is not None and call.bias_strides == (0, 0, 0, 0, 1)
     fused = fuses and (call.bias is None or per_column) and call.act in BLAS_ACTIVATIONS
     has_epilogue = call.bias is not None or call.act != "none"
-    rest = product_epilogue(call) if has_epilogue and not fused else None
+    rest = _product_epilogue(call) if has_epilogue and not fused else None
     return BlasProduct(
         rows=call.n,
         columns=call.m,
@@ -228,7 +228,7 @@ def blas_product(call: ProductCall, *, fuses: bool = True) -> BlasProduct | None
     )
 
 
-def product_epilogue(call: ProductCall) -> Launch:
+def _product_epilogue(call: ProductCall) -> Launch:
     """Return the launch that adds a product's bias and applies its activation, in place."""
     sizes = (*call.batches, call.m, call.n)
     return _epilogue(call.dtype, call.c, call.bias, sizes, call.bias_strides, call.act)

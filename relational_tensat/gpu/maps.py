@@ -179,7 +179,7 @@ def lower_binary(node: LoweredNode) -> DeviceTensor:
     """Lower a function of two elements, operands broadcast."""
     emitter, op, inputs, output, _ = node
     result = emitter.tensor(output)
-    emit_binary(emitter, op, result, inputs[0], inputs[1], "none")
+    _emit_binary(emitter, op, result, inputs[0], inputs[1], "none")
     return result
 
 
@@ -188,11 +188,11 @@ def lower_elementwise(node: LoweredNode) -> DeviceTensor:
     emitter, _, inputs, output, attrs = node
     result = emitter.tensor(output)
     function, act = str_of(attrs, "op"), str_of(attrs, "act")
-    emit_binary(emitter, function, result, inputs[0], inputs[1], act)
+    _emit_binary(emitter, function, result, inputs[0], inputs[1], act)
     return result
 
 
-def emit_binary(
+def _emit_binary(
     emitter: CallEmitter, op: str, result: DeviceTensor, a: DeviceTensor, b: DeviceTensor, act: str
 ) -> None:
     """Add act(a op b), broadcast to the result; the result may be an operand of its own shape."""

@@ -44,7 +44,7 @@ def widest(item_bytes: int, counts: Sequence[int]) -> int:
     return width
 
 
-def copy_strided(
+def _copy_strided(
     emitter: CallEmitter,
     item_bytes: int,
     sizes: Sequence[int],
@@ -82,7 +82,7 @@ def in_one_piece(emitter: CallEmitter, x: DeviceTensor) -> DeviceTensor:
         return x
     result = emitter.tensor(x.type)
     views = (result.ref, contiguous(x.type.shape)), (x.ref, x.strides)
-    copy_strided(emitter, item_bytes(x.type.dtype), x.type.shape, *views)
+    _copy_strided(emitter, item_bytes(x.type.dtype), x.type.shape, *views)
     return result
 
 
@@ -133,7 +133,7 @@ def transposed(
     tiles = _tiles(sizes, start)
     if tiles is None:
         views = (result.ref, contiguous(sizes)), (x.ref, start)
-        copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
+        _copy_strided(emitter, item_bytes(output.dtype), sizes, *views)
         return result
     batch, rows, columns = tiles
     emitter.launch(
@@ -168,7 +168,7 @@ def lower_expand(node: LoweredNode) -> DeviceTensor:
     result = emitter.tensor(output)
     sizes, start = collapse(output.shape, broadcast(x.type.shape, output.shape, x.strides))
     whole = result.ref, contiguous(sizes)
-    copy_strided(emitter, item_bytes(output.dtype), sizes, whole, (x.ref, start))
+    _copy_strided(emitter, item_bytes(output.dtype), sizes, whole, (x.ref, start))
     return result
 
 
@@ -179,7 +179,7 @@ def lower_pad(node: LoweredNode) -> DeviceTensor:
     begins = ints_of(attrs, "pads")[: x.type.rank]
     value, mode = float_of(attrs, "value"), str_of(attrs, "mode")
     result = emitter.tensor(output)
-    emit_pad(emitter, result, x, begins, mode=mode, value=value)
+    _emit_pad(emitter, result, x, begins, mode=mode, value=value)
     return result
 
 
@@ -191,11 +191,11 @@ def lower_enlarge(node: LoweredNode) -> DeviceTensor:
         (target - size) // 2 for size, target in zip(w.type.shape, output.shape, strict=True)
     )
     result = emitter.tensor(output)
-    emit_pad(emitter, result, w, begins)
+    _emit_pad(emitter, result, w, begins)
     return result
 
 
-def emit_pad(
+def _emit_pad(
     emitter: CallEmitter,
     result: DeviceTensor,
     x: DeviceTensor,
@@ -242,7 +242,7 @@ def lower_merge(node: LoweredNode) -> DeviceTensor:
     sizes = (groups // count, count, per_group, own)
     row = count * own
     to = (count * per_group * row, per_group * row + own, row, 1)
-    copy_strided(emitter, size, sizes, (result.ref, to), (w.ref, contiguous(sizes)))
+    _copy_strided(emitter, size, sizes, (result.ref, to), (w.ref, contiguous(sizes)))
     return result
 
 
@@ -328,7 +328,7 @@ def lower_slice(node: LoweredNode) -> DeviceTensor:
         return _view(output, place, strides)
     sizes, view = collapse(output.shape, strides)
     result = emitter.tensor(output)
-    copy_strided(emitter, item_bytes(dtype), sizes, (result.ref, contiguous(sizes)), (place, view))
+    _copy_strided(emitter, item_bytes(dtype), sizes, (result.ref, contiguous(sizes)), (place, view))
     return result
 
 

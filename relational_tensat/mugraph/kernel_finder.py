@@ -13,11 +13,7 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import InputError, RelationalTensatError, VerificationError
 from relational_tensat.base.watch import Watch
-from relational_tensat.mugraph.candidate_cache import (
-    CandidateCache,
-    SizedCandidates,
-    candidates_of,
-)
+from relational_tensat.mugraph.candidate_cache import CandidateCache, SizedCandidates, candidates_of
 from relational_tensat.mugraph.graph.concat_products import with_concat_products
 from relational_tensat.mugraph.graph.dims import Dims, with_sizes
 from relational_tensat.mugraph.graph.mu_operator import names
@@ -403,17 +399,14 @@ class CheapestSoFar:
                 self._cheapest_us = graph.cost_us
 
     def least_kernel_us(self, tensors: Iterable[Operand]) -> float:
-        """See ``Bound``."""
         traffic = (Traffic(self._least_dims(t.dims), t.is_wide, t.is_condition) for t in tensors)
         return least_kernel_us(traffic, self._device)
 
     def least_before_us(self, ways: Ways) -> float:
-        """See ``Bound``."""
         partials = (partial for way in ways for partial in self._sizing.partials(way)[:1])
         return min((partial.cost_us for partial in partials), default=math.inf)
 
     def is_over(self, least_us: float) -> bool:
-        """See ``Bound``."""
         return self._bounds and least_us > self.complete_to_us
 
     def _is_ready(self, made: Sized) -> bool:

@@ -23,8 +23,19 @@ from relational_tensat.rules.instance import (
     tensor_vars,
     type_text,
 )
-from relational_tensat.rules.model import KNOWN, Apply, Call, Expr, Literal, Rule, Term, Var
-from relational_tensat.rules.text import constant_text, expr_text, term_text
+from relational_tensat.rules.model import (
+    KNOWN,
+    Apply,
+    Call,
+    Expr,
+    Literal,
+    Rule,
+    Term,
+    Var,
+    constant_text,
+    expr_text,
+    term_text,
+)
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import Attrs, ValueType
 
@@ -245,7 +256,6 @@ def _is_about_known(condition: Expr) -> bool:
 
 
 def _repeated_attributes(rule: Rule) -> list[str]:
-    """Return the attribute variables that stand in several places."""
     names = [
         value.name
         for node in source_nodes(rule)

@@ -24,6 +24,9 @@ Functions: see ``value_functions`` and ``tensor_functions``.
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 from relational_tensat.base.errors import RuleError, nearest
 from relational_tensat.rules.expansion import DIRECTION, VARIANTS, PlainRule, expand_rule
 from relational_tensat.rules.model import KNOWN, Expr, Rule
@@ -63,6 +66,17 @@ def parse_rules(text: str, file: str, most_sources: int = MOST_SOURCES) -> list[
                 fail(file, rule.line, f"the rule {rule.name!r} is already defined in line {first}")
             rules[rule.name] = rule
     return list(rules.values())
+
+
+def written_rule(text: str, name: str, file: str, line: int) -> Rule:
+    """Return the rule that ``rule_text`` wrote, with its own name: ``NAME[…]``.
+
+    Raises:
+        RuleError: the text is something else.
+    """
+    plain = text.replace(f"(rule {name}", f"(rule {name.partition('[')[0]}", 1)
+    (rule,) = parse_rules(plain, file, sys.maxsize)
+    return replace(rule, name=name, line=line)
 
 
 def read_rule(file: str, form: Form, most_sources: int = MOST_SOURCES) -> list[Rule]:
@@ -181,7 +195,6 @@ class _RuleReader:
                         )  # fmt: skip
 
     def _rulesets(self, clauses: dict[str, list[Form]]) -> tuple[str, ...]:
-        """Return the names of ``(ruleset NAME …)``."""
         names = []
         for form in clauses.get("ruleset", []):
             for item in form.items[1:]:

@@ -1,4 +1,4 @@
-"""Rules as plain data: patterns, targets, conditions, a name and a law.
+"""Rules as plain data: patterns, targets, conditions, a name, a law; and their text.
 
 Rules are hashed by the text of their terms, which is that of ``dataclass``, written out: its own also looks
 for cycles, which takes twice as long.
@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeAlias
 
+from relational_tensat.base.lazy import once_per_object
+from relational_tensat.rules.syntax import is_word
 from relational_tensat.tensor.types import AttrValue
 
 #: The condition that no type tells: whether a value is known before inference.
@@ -163,3 +165,53 @@ def parts_of(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Call):
         for arg in expr.args:
             yield from parts_of(arg)
+
+
+@once_per_object
+def rule_text(rule: Rule) -> str:
+    """Return a rule in the rule language; ``each`` and ``let`` are put in."""
+    clauses = [f'(law "{rule.law}")']
+    if rule.rulesets:
+        clauses.append(_clause("ruleset", [" ".join(rule.rulesets)]))
+    clauses += [f"({flag})" for flag in ("symmetric", "unsound", "widened") if getattr(rule, flag)]
+    clauses.append(_clause("from", [term_text(source) for source in rule.sources]))
+    clauses.append(_clause("to", [term_text(target) for target in rule.targets]))
+    for word, conditions in (("where", rule.conditions), ("worth", rule.worth)):
+        if conditions:
+            clauses.append(_clause(word, [expr_text(condition) for condition in conditions]))
+    place = f"; {rule.file}:{rule.line}\n" if rule.file else ""
+    return f"{place}(rule {rule.name}\n  " + "\n  ".join(clauses) + ")"
+
+
+def term_text(term: Term) -> str:
+    """Return a term in the rule language: ``(matmul ?a (transpose ?b :perm [1 0]))``."""
+    if isinstance(term, Var):
+        return f"?{term.name}"
+    operands = [term_text(child) for child in term.children]
+    attrs = [f":{name} {expr_text(value)}" for name, value in term.attrs]
+    return f"({' '.join([term.op, *operands, *attrs])})"
+
+
+def expr_text(expr: Expr) -> str:
+    """Return a condition or a computed value in the rule language: ``(= (rank ?a) 2)``."""
+    if isinstance(expr, Var):
+        return f"?{expr.name}"
+    if isinstance(expr, Literal):
+        return constant_text(expr.value)
+    return f"({' '.join([expr.function, *(expr_text(arg) for arg in expr.args)])})"
+
+
+def constant_text(value: AttrValue) -> str:
+    """Return a constant in the rule language: ``true``, ``[1 1]``, ``1.5``, ``same``, ``"a text"``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{' '.join(constant_text(item) for item in value)}]"
+    if isinstance(value, str) and not is_word(value):
+        return f'"{value}"'
+    return str(value)
+
+
+def _clause(word: str, items: list[str]) -> str:
+    indent = "\n" + " " * (len(word) + 4)
+    return f"({word} {indent.join(items)})"

@@ -23,9 +23,8 @@ from relational_tensat.explore.outcome import Journal
 from relational_tensat.explore.step import StepBudget, apply_further, step
 from relational_tensat.explore.subgraph import begin_subgraph, write_down
 from relational_tensat.extract import ExtractionOptions, extract
-from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.few_measurements import settle
-from relational_tensat.extract.tables import choose, chosen_graph
+from relational_tensat.extract.tables import choose, chosen_graph, forget_costs
 from relational_tensat.rules.backends.backend import FIXED_SHAPES, Backend
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
@@ -70,7 +69,7 @@ def ways_to_run(
         yield egraph
 
 
-def cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
+def _cheapest_way(egraph: EGraph, cost: CostSource) -> Graph:
     """Return the kernels that a backend runs a graph by, of all ways the cheapest by costs of kernels.
 
     It folds constants only: where a kernel takes constants, it computes none of these instead, unless the
@@ -115,7 +114,6 @@ class _OfConstants(CostSource):
         self._own = frozenset(graph_configurations(graph))
 
     def is_free(self, configuration: Configuration) -> bool:
-        """Whether the costs say so."""
         return self._cost.is_free(configuration)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, CostAnswer]:
@@ -131,11 +129,9 @@ class _OfConstants(CostSource):
         return {**self._impossible(configurations), **self._cost.known(possible)}
 
     def least_us(self, configuration: Configuration) -> float:
-        """Return what the costs say."""
         return self._cost.at_least([configuration])[configuration].cost_us
 
     def estimate_us(self, configuration: Configuration) -> float:
-        """Return what the costs say."""
         return self._cost.peek_us(configuration)
 
     def _impossible(
@@ -190,17 +186,14 @@ class BackendCosts(CostSource):
 
     @property
     def counts(self) -> CostCounts:
-        """Those of single kernels."""
         return self._kernels.counts
 
     @property
     def device(self) -> Device | None:
-        """The device that runs single kernels."""
         return self._kernels.device
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Those about single kernels."""
         return self._kernels.notes
 
     def adapt_to(self, graph: Graph) -> bool:
@@ -210,25 +203,22 @@ class BackendCosts(CostSource):
         if not self._kernels.asks_for_runs:
             return is_other
         with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
-            as_run = self._fused(cheapest_way(ways, self))
+            as_run = self._fused(_cheapest_way(ways, self))
             if self._kernels.adapt_to(replace(as_run, metadata=graph.metadata)):
                 self._forget()
-                as_run = self._fused(cheapest_way(ways, self))
+                as_run = self._fused(_cheapest_way(ways, self))
         self._as_run[graph] = self._by_form[_form(graph)] = as_run
         return True
 
     @property
     def turn_us(self) -> float:
-        """As the kernels' source says."""
         return self._kernels.turn_us
 
     def run_us(self, values: int, size_nodes: int = 0) -> float:
-        """Return what the kernels' source says."""
         return self._kernels.run_us(values, size_nodes)
 
     @property
     def n_threads(self) -> int:
-        """As the kernels' source says."""
         return self._kernels.n_threads
 
     def label(self, origin: str) -> str:
@@ -241,7 +231,7 @@ class BackendCosts(CostSource):
             form = _form(graph)
             if form not in self._by_form:
                 with ways_to_run(self._backend.as_read(graph), self._rules) as ways:
-                    self._by_form[form] = self._fused(cheapest_way(ways, self))
+                    self._by_form[form] = self._fused(_cheapest_way(ways, self))
             self._as_run[graph] = self._by_form[form]
         return self._as_run[graph]
 
@@ -259,10 +249,9 @@ class BackendCosts(CostSource):
         costs = KernelCosts(self)
         costs.learn(own)
         with ways_to_run(self._backend.as_read(graph), self._rules, own) as ways:
-            return cheapest_way(ways, costs)
+            return _cheapest_way(ways, costs)
 
     def learn_races(self, races: Sequence[Race]) -> None:
-        """Keep what races said about single kernels."""
         self._kernels.learn_races(
             [
                 replace(
@@ -275,14 +264,12 @@ class BackendCosts(CostSource):
         )
 
     def renew(self) -> bool:
-        """Renew what single kernels cost."""
         are_others = self._kernels.renew()
         if are_others:
             self._forget()
         return are_others
 
     def begin_run(self, run: str) -> None:
-        """Count what was measured of single kernels."""
         self._kernels.begin_run(run)
 
     def is_free(self, configuration: Configuration) -> bool:

@@ -57,7 +57,6 @@ class NotebookBar:
         self._handle = display(self._html("begin"))
 
     def phase(self, name: str) -> None:
-        """Show that a phase begins."""
         self._phase = name
         if name in self._phases:
             self._place = max(self._place, self._phases.index(name))
@@ -77,7 +76,6 @@ class NotebookBar:
         self._show("")
 
     def extracted(self, entry: ExtractionEntry) -> None:
-        """Show the best graph so far."""
         self._best_us = min(self._best_us, entry.best_us)
         self._show("")
 
@@ -86,7 +84,6 @@ class NotebookBar:
         self._show(f"race {report.round}: {report.final.speedup:.3f} times as fast", is_new=True)
 
     def measuring(self, done: int, total: int) -> None:
-        """Show how many configurations have been measured."""
         self._show(f"measured {done:,} of {total:,}", is_new=done in (0, total))
 
     def close(self) -> None:

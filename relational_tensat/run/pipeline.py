@@ -11,12 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from relational_tensat.base.outputs import (
-    DefaultOutput,
-    check_database,
-    check_options,
-    check_page,
-)
+from relational_tensat.base.outputs import DefaultOutput, check_database, check_options, check_page
 from relational_tensat.cost import CostModel
 from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run.options import Options
@@ -66,6 +61,7 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; times measured so far are kept, as its text says.
     """
     # All that a run needs takes a while to import: nobody waits for it who has no run yet.
+    from relational_tensat.run.request import Run
     from relational_tensat.run.stages.check import check
     from relational_tensat.run.stages.explore import explore
     from relational_tensat.run.stages.extract import extract
@@ -73,7 +69,6 @@ def optimize(
     from relational_tensat.run.stages.race import race
     from relational_tensat.run.stages.write import write
     from relational_tensat.run.summary import result_of
-    from relational_tensat.run.values import Run
 
     chosen = options or Options()
     with _placed(model, output, chosen) as (source, place, taken):
@@ -126,6 +121,7 @@ def resume(
         InputError: also, ``db`` is no run's database, another process is using it, the run was killed
             before its e-graph was there, or its model, or the file that its costs are from, has changed.
     """
+    from relational_tensat.run.request import Run
     from relational_tensat.run.resume.run_tables import read_run, restore  # few runs need it
     from relational_tensat.run.stages.check import check
     from relational_tensat.run.stages.explore import explore
@@ -133,7 +129,6 @@ def resume(
     from relational_tensat.run.stages.race import race
     from relational_tensat.run.stages.write import write
     from relational_tensat.run.summary import result_of
-    from relational_tensat.run.values import Run
 
     stored = read_run(Path(db))
     options = stored.options(**changes)

@@ -151,16 +151,13 @@ class Recording:
     _last: tuple[float, float] | None = None
 
     def phase(self, name: str) -> None:
-        """Hand on that a phase begins."""
         self._phase, self._last = name, None
         self.progress.phase(name)
 
     def region(self, report: RegionReport) -> None:
-        """Hand on what became of a part of the model."""
         self.progress.region(report)
 
     def iteration(self, report: IterationReport) -> None:
-        """Hand on that an iteration of exploration has ended."""
         self._iteration, self._last = report.iteration, None
         self.progress.iteration(report)
 
@@ -174,16 +171,13 @@ class Recording:
         self.progress.extraction(incumbent_us, bound_us)
 
     def extracted(self, entry: ExtractionEntry) -> None:
-        """Hand on that an extraction between two iterations has ended."""
         self._last = None
         self.progress.extracted(entry)
 
     def raced(self, report: RaceRound) -> None:
-        """Hand on that graphs have raced."""
         self.progress.raced(report)
 
     def measuring(self, done: int, total: int) -> None:
-        """Hand on how much has been measured."""
         self.progress.measuring(done, total)
 
 

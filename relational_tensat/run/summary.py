@@ -74,7 +74,7 @@ def _result(written: WrittenRun) -> Result:
         from relational_tensat.run.stages.dynamic import as_constants  # few models need it
 
         original, graph = (as_constants(each, model.dynamic) for each in (original, graph))
-    beside = kernel_overhead(checked, len(original.inputs) + len(original.outputs))
+    beside = _kernel_overhead(checked, len(original.inputs) + len(original.outputs))
     price = _price(checked, beside)
     is_large = loaded.tables.memory is not None and extracted.e_nodes > MOST_KEPT_ENODES
     tables = None if is_large else loaded.tables
@@ -180,7 +180,7 @@ class BesideKernels(NamedTuple):
     note: str = ""
 
 
-def kernel_overhead(checked: CheckedRun, values: int) -> BesideKernels:
+def _kernel_overhead(checked: CheckedRun, values: int) -> BesideKernels:
     """Return what an inference takes beside kernels, before and after; 0 where costs do not tell.
 
     Args:

@@ -25,13 +25,8 @@ from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_sou
 from relational_tensat.egraph import EGraph as Subgraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.extract import Extraction, ExtractionOptions, extract
-from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.few_measurements import settle
-from relational_tensat.extract.tables import (
-    choose,
-    chosen_graph,
-    rules_of_chosen,
-)
+from relational_tensat.extract.tables import choose, chosen_graph, forget_costs, rules_of_chosen
 from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule

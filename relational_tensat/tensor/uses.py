@@ -16,13 +16,7 @@ import numpy as np
 
 from relational_tensat.tensor.graph import Graph, Node, Weight, build_graph
 from relational_tensat.tensor.operators import Use, get_operator
-from relational_tensat.tensor.types import (
-    DTYPE_BYTES,
-    Array,
-    TensorType,
-    ValueType,
-    tensors_of,
-)
+from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType, ValueType, tensors_of
 
 #: So many elements are compared before all are: most weights of one shape differ in any of them.
 _SAMPLE = 16

@@ -20,9 +20,8 @@ from relational_tensat.explain.rewrite import RewriteStep
 from relational_tensat.explain.terms import Outputs, TermCosts
 from relational_tensat.rules.diagnosis import facts
 from relational_tensat.rules.instance import tensor_vars
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, rule_text
 from relational_tensat.rules.soundness.store import cached_verdicts, content_hash, shipped_verdicts
-from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.types import Attrs, ValueType
 from relational_tensat.view.classes import OperatorForms
 from relational_tensat.view.data.graph_data import (
@@ -61,7 +60,7 @@ class Reasons:
         """Return why a step is right."""
         rule = rewrite.law.rule
         if rule.name not in self._evidence:
-            self._evidence[rule.name] = evidence_text(rule)
+            self._evidence[rule.name] = _evidence_text(rule)
         return Reason(text_of(rule), self._conditions(rewrite), self._evidence[rule.name])
 
     def _conditions(self, rewrite: RewriteStep) -> tuple[Condition, ...]:
@@ -87,7 +86,7 @@ def text_of(rule: Rule) -> str:
     return rule_text(replace(rule, file=Path(rule.file).name))
 
 
-def evidence_text(rule: Rule) -> str:
+def _evidence_text(rule: Rule) -> str:
     """Return how it is known that a rule is true, in a sentence."""
     key = content_hash(rule)
     verdict = shipped_verdicts().get(key) or cached_verdicts().get(key)

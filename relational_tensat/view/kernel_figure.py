@@ -30,11 +30,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.mugraph_json import decoded
 from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
-from relational_tensat.mugraph.graph.validity import (
-    BlockTensors,
-    block_tensors,
-    kernel_tensors,
-)
+from relational_tensat.mugraph.graph.validity import BlockTensors, block_tensors, kernel_tensors
 from relational_tensat.mugraph.kernels.emission import Emitted, PlaceRow, emit
 from relational_tensat.mugraph.sizes.cost_model import Transfer, transfers
 from relational_tensat.rules.backends.fused_kernel import FusedKernel

@@ -30,8 +30,8 @@ from relational_tensat.rules.soundness.draws import (
 )
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import numpy_dtype
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,8 +28,8 @@ from relational_tensat.certificate.proof_file import (
 from relational_tensat.formats import save_model
 from relational_tensat.rules.backends.backend import all_rule_files
 from relational_tensat.rules.library import read_rule_file
+from relational_tensat.rules.model import rule_text
 from relational_tensat.rules.soundness.store import content_hash
-from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor import Node, build_graph
 from tests.graphs import shared_matmuls
 

@@ -17,8 +17,7 @@ from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
-from relational_tensat.rules.model import Rule
-from relational_tensat.rules.text import rule_text
+from relational_tensat.rules.model import Rule, rule_text
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 from tests.explore.python_matcher import PythonMatcher

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.rebuild import RebuildReport, drop_equal, rebuild
-from relational_tensat.egraph.schema import create_working
+from relational_tensat.egraph.schema import working_tables
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 
@@ -60,7 +60,7 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
     """Make classes equal as a phase of exploration does, in the name of rule 1, and rebuild."""
     database = egraph.database
     egraph.clock += 1
-    create_working(database, "union_pair")
+    working_tables()["union_pair"].create(database)
     canonical = {tuple(sorted((egraph.find(a), egraph.find(b)))) for a, b in pairs}
     unions = sorted(pair for pair in canonical if pair[0] != pair[1])
     if not unions:

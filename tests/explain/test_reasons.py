@@ -10,8 +10,8 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explore import ExplorationOptions
+from relational_tensat.rules.language import written_rule
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.text import written_rule
 from relational_tensat.tensor import Node, build_graph
 from tests.explain.runs import explored, random_graph
 from tests.explore.example_rules import example_rules

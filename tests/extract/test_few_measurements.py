@@ -19,10 +19,14 @@ from relational_tensat.cost.source import ABOUT, AT_LEAST, CostSource
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import Extraction, ExtractionOptions, extract
-from relational_tensat.extract.cost_table import ask_for_chosen, fill_costs
 from relational_tensat.extract.few_measurements import chosen_enodes, settle
 from relational_tensat.extract.problem import Ints
-from relational_tensat.extract.tables import TableProblem, extraction_problem
+from relational_tensat.extract.tables import (
+    TableProblem,
+    ask_for_chosen,
+    extraction_problem,
+    fill_costs,
+)
 from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules

@@ -7,8 +7,16 @@ import pytest
 from relational_tensat.base.errors import RuleError
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Apply, Expr, Rule, Term, Var
-from relational_tensat.rules.text import expr_text, rule_text, term_text
+from relational_tensat.rules.model import (
+    Apply,
+    Expr,
+    Rule,
+    Term,
+    Var,
+    expr_text,
+    rule_text,
+    term_text,
+)
 
 
 def written(text: str) -> dict[str, Rule]:

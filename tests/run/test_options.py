@@ -32,7 +32,7 @@ from relational_tensat.formats.frontend import check_output
 from relational_tensat.run.options import Options, with_short_limits
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.run.progress import Silent
-from relational_tensat.run.values import Run
+from relational_tensat.run.request import Run
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
 

@@ -128,7 +128,6 @@ class _ProbeBuilder:
         self._producers += _read(produced, readers, copy)
 
     def graph(self) -> Graph:
-        """Return the graph with the operator."""
         return self._build("with", self._nodes, self._weights)
 
     def graph_without(self) -> Graph:

@@ -98,7 +98,7 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
         Also how many samples or rounds count.
     """
     longer, shorter = zip(*rounds, strict=True)
-    if have_undisturbed(longer, shorter):
+    if _have_undisturbed(longer, shorter):
         more, less = percentiles_us(longer, shorter)
         return more - less, min(map(len, counted_us(longer, shorter)))
     steady_rounds = steady(rounds)
@@ -118,7 +118,7 @@ def counted_us(*functions: Sequence[Taken]) -> list[list[float]]:
 
     All are treated alike: corrected samples of one less undisturbed ones of another would be anything.
     """
-    if have_undisturbed(*functions):
+    if _have_undisturbed(*functions):
         return [
             [sample.time_us for sample in samples if sample.is_undisturbed] for samples in functions
         ]
@@ -135,11 +135,11 @@ def percentiles_us(*functions: Sequence[Taken]) -> list[NDArray[np.float64]]:
     A disturbance only ever makes a sample longer, but a correction errs to both sides: then the median
     stands in for the 10th percentile.
     """
-    lowest = 10 if have_undisturbed(*functions) else 50
+    lowest = 10 if _have_undisturbed(*functions) else 50
     return [np.percentile(samples_us, (lowest, 50, 90)) for samples_us in counted_us(*functions)]
 
 
-def have_undisturbed(*functions: Sequence[Taken], least: int = _ENOUGH) -> bool:
+def _have_undisturbed(*functions: Sequence[Taken], least: int = _ENOUGH) -> bool:
     """Whether each function has so many undisturbed samples, by default as make the others not count."""
     return all(sum(sample.is_undisturbed for sample in samples) >= least for samples in functions)
 
@@ -156,7 +156,7 @@ def _is_enough(rounds: Sequence[Round], give_up: float) -> bool:
     """
     if not rounds:
         return False
-    if have_undisturbed(*zip(*rounds, strict=True), least=SAMPLES):
+    if _have_undisturbed(*zip(*rounds, strict=True), least=SAMPLES):
         return True
     if time.perf_counter() < give_up:
         return False

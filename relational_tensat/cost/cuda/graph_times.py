@@ -14,13 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost.cuda.protocol import (
-    WARM,
-    CudaStopwatch,
-    Settings,
-    Subject,
-    observe,
-)
+from relational_tensat.cost.cuda.protocol import WARM, CudaStopwatch, Settings, Subject, observe
 from relational_tensat.cost.device import ENOUGH_ROUNDS, Unmeasurable, WholeTiming
 from relational_tensat.cost.race import times_as_fast_as_first
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary, Timer

@@ -190,13 +190,11 @@ class _Windows(Generic[Subject]):
     def add(
         self, reference_us: tuple[float, float], times_us: dict[tuple[int, str], list[float]]
     ) -> None:
-        """Add a window."""
         self.references_us.append(reference_us)
         self.times_us.append(times_us)
         self.clock.remember(*reference_us)
 
     def counted(self) -> list[bool]:
-        """Return which windows count."""
         return steady(self.references_us, self.clock.usual_us, self.tolerance)
 
     def kept(self, key: tuple[int, str]) -> list[list[float]]:

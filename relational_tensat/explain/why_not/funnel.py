@@ -23,9 +23,9 @@ from relational_tensat.explain.why_not.steps import PatternSearch
 from relational_tensat.rules.backends.names import BACKENDS
 from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks, diagnose
 from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
+from relational_tensat.rules.language import written_rule
 from relational_tensat.rules.library import load_rules, read_rule_file
 from relational_tensat.rules.model import Apply, Rule, Var
-from relational_tensat.rules.text import written_rule
 from relational_tensat.tensor.types import Attrs, ValueType
 
 #: Stages that are always reported, whether or not they rejected anything.
@@ -87,7 +87,6 @@ class _Configurations:
         self._roots = [sum(sizes[:index]) for index in range(len(sizes))]
 
     def __call__(self, configuration: tuple[int, ...]) -> Instance | Refusal:
-        """Check one configuration."""
         signatures = [self._stored.signatures[index] for index in configuration]
         symbols: list[tuple[str, Attrs]] = [(s.symbol.op, dict(s.symbol.attrs)) for s in signatures]
         types: list[ValueType] = [signatures[n].operands[at] for n, at in self._sites]
@@ -106,7 +105,6 @@ def _variable_sites(rule: Rule) -> list[tuple[int, int]]:
 
 
 def _size(term: Apply) -> int:
-    """Return the number of a term's nodes."""
     return 1 + sum(_size(child) for child in term.children if isinstance(child, Apply))
 
 

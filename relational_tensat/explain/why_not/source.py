@@ -14,8 +14,7 @@ from typing import Any
 
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explore.compile.patterns import PatternNode, source_pattern
-from relational_tensat.rules.model import Apply, Rule
-from relational_tensat.rules.text import constant_text
+from relational_tensat.rules.model import Apply, Rule, constant_text
 from relational_tensat.tensor.operators import get_operator
 
 #: How many kinds of things are named where something else was expected.

@@ -16,8 +16,7 @@ from relational_tensat.base.lazy import once_per_object
 from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS
-from relational_tensat.rules.model import Apply, Literal, Rule, Var
-from relational_tensat.rules.text import constant_text
+from relational_tensat.rules.model import Apply, Literal, Rule, Var, constant_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, AttrValue
 

@@ -17,8 +17,8 @@ from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.tensor.hints import RandomChoices
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.samples import RandomChoices
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 #: A dimension: the index of a variable, and an axis.

@@ -20,9 +20,9 @@ from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.draws import RuleConfiguration
 from relational_tensat.tensor.graph import Graph, Node, build_graph
-from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.attributes import int_of
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors_of
 
 #: The names of a value's tensors (one, or the parts of a tuple), and its type.
@@ -230,8 +230,6 @@ def derive_rule(
 
 
 class _Attempt:
-    """The attempt to derive one rule."""
-
     def __init__(self, rule: Rule, laws: Sequence[Rule], effort: DerivationEffort) -> None:
         self._rule = rule
         self._laws = laws

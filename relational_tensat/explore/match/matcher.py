@@ -43,7 +43,7 @@ from relational_tensat.explore.compile.search_query import (
 )
 from relational_tensat.explore.match.extremes import Extremes, KnownOperands, Mask
 from relational_tensat.explore.match.instances import MatchInstances
-from relational_tensat.rules.text import rule_text
+from relational_tensat.rules.model import rule_text
 
 
 @record

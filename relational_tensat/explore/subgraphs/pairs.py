@@ -109,7 +109,6 @@ class _Matches:
 
     @property
     def roots(self) -> Ints:
-        """The classes of the roots."""
         return self._about.values[:, 0]
 
     @property

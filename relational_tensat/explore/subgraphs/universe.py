@@ -19,11 +19,7 @@ from relational_tensat.explore.apply.application import apply_all
 from relational_tensat.explore.apply.targets import Candidates
 from relational_tensat.explore.members import original_nodes
 from relational_tensat.explore.subgraph import Subgraph
-from relational_tensat.explore.subgraphs.applications import (
-    WAITING,
-    Applications,
-    Templates,
-)
+from relational_tensat.explore.subgraphs.applications import WAITING, Applications, Templates
 from relational_tensat.explore.subgraphs.node_arrays import (
     Flags,
     Ints,

@@ -94,7 +94,6 @@ class _Sorted:
         self.places = np.arange(len(component)) - self._ends[component[self.order]]
 
     def of(self, component: int) -> Ints:
-        """Return the items of a component."""
         return self.order[self._ends[component] : self._ends[component + 1]]
 
 

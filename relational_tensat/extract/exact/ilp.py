@@ -151,7 +151,7 @@ def _search_within(
 ) -> None:
     """Search the components of an e-graph, or the whole; ``offers``: other choices, before that."""
     reduced = linear_round(unreduced(search.problem), options.check, options.techniques)
-    is_apart = search_decomposed(search, reduced, options)
+    is_apart = _search_decomposed(search, reduced, options)
     if offers and not search.closed:
         _offer(search, choices)
     if not is_apart and not _is_over(search, options):
@@ -179,7 +179,7 @@ LARGEST_COMPONENT = 0.5
 """An e-graph is worth decomposing if no component has more than this fraction of the e-nodes."""
 
 
-def search_decomposed(whole: Search, reduced: Reduced, options: SolverOptions) -> bool:
+def _search_decomposed(whole: Search, reduced: Reduced, options: SolverOptions) -> bool:
     """Search the components of an e-graph; exact if the time suffices.
 
     Args:

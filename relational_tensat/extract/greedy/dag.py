@@ -159,8 +159,6 @@ OUTGROWN = "bottom-up, by costliest children where the sets of classes outgrew t
 
 
 class _Cheapest:
-    """The cheapest choice so far, and what made it."""
-
     def __init__(self, problem: ExtractionProblem) -> None:
         self._problem = problem
         self.cost_us = float("inf")
@@ -168,7 +166,6 @@ class _Cheapest:
         self.choice: Ints = problem.original
 
     def offer(self, name: str, choice: Ints) -> None:
-        """Take a choice if it is cheaper."""
         cost_us = dag_cost_us(self._problem, choice)
         if cost_us < self.cost_us:
             self.name, self.choice, self.cost_us = name, choice, cost_us

@@ -333,7 +333,6 @@ class _EGraphReader:
 
 
 def _all_of(values: Iterable[Any], kind: type) -> bool:
-    """Whether JSON values all are of one type."""
     return set(map(type, values)) == {kind}
 
 

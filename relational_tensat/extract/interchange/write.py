@@ -80,7 +80,6 @@ def _parts(content: dict[str, Any]) -> Iterator[str]:
 
 
 def _operator(row: dict[str, Any]) -> str:
-    """Return an operator with its attributes, as one text."""
     attrs = json.loads(row["attrs"])
     shown = " ".join(f"{name}={json.dumps(value)}" for name, value in attrs.items())
     return f"{row['op']} {shown}".strip()

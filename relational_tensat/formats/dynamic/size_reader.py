@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
@@ -21,6 +21,7 @@ from relational_tensat.formats.dynamic.dimensions import (
 )
 from relational_tensat.formats.dynamic.expressions import Sizes, separating_sizes
 from relational_tensat.formats.dynamic.sized_model import (
+    AlikeReader,
     DynamicModel,
     SizedReading,
     SizeError,
@@ -33,7 +34,6 @@ from relational_tensat.formats.dynamic.sized_model import (
     quotients_of,
     takes_numbers,
     text_of,
-    varies,
     without_elements,
 )
 from relational_tensat.formats.onnx_frame import default_inputs
@@ -41,15 +41,12 @@ from relational_tensat.formats.onnx_metadata import weights_without_data
 from relational_tensat.formats.onnx_node import MisfitError
 from relational_tensat.formats.onnx_read import OnnxSource, Reading, parse_onnx, read_in_full
 from relational_tensat.formats.onnx_types import from_type_proto
-from relational_tensat.tensor import (
-    Array,
-    Graph,
-)
+from relational_tensat.tensor import Array, Graph
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.input_values import InputValues
 
-#: A value that is folded at one size and not at another is folded at none; finding these takes few rounds.
+#: Sizes that tell quotients apart are found in few rounds.
 _MOST_ROUNDS = 10
 #: So many sizes are tried for each that is needed: a model need not be valid at all of them.
 _TRIALS = 4
@@ -109,7 +106,6 @@ class _SizeReader:
         self._found_values: InputValues | None = None
 
     def read(self, dims: Mapping[str, int]) -> DynamicModel:
-        """Read the model; see ``read_dynamic``."""
         self._dimensions = self._dimensions.promising(dims)
         base = self._base(dims)
         try:
@@ -229,7 +225,8 @@ class _SizeReader:
         valid = self._valid(base)
         extremes = list(self._valid_extremes(valid[0].sizes, base))
         valid += self._separating([base, *valid])
-        graphs = self._read_expressed([base, *valid, *extremes])
+        reader = AlikeReader(self._source, self._frame, self._dimensions, self._initialized)
+        graphs = reader.expressed([base, *valid, *extremes])
         first, others = graphs[0], graphs[1:]
         notes = list(self._dimensions.notes)
         for other in others:
@@ -240,7 +237,7 @@ class _SizeReader:
                     raise
                 notes.append(f"at {text_of(other.sizes)} no step was checked: {error}")
                 graphs.remove(other)
-        computed = self._computed(graphs)
+        computed = reader.computed(graphs)
         weights = first.reading.graph.weights
         if self._values_at(base.sizes):  # it does not run without
             for graph in graphs:
@@ -262,7 +259,6 @@ class _SizeReader:
         )
 
     def _fixed_sizes(self) -> set[int]:
-        """Return the sizes of dimensions that are not dynamic."""
         sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
         for value in own_inputs(self._frame, self._overridable):
             sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)
@@ -353,11 +349,8 @@ class _SizeReader:
     def _read_at_dims(self, dims: Mapping[str, int]) -> Reading:
         key = tuple(sorted(dims.items()))
         if key not in self._readings:
-            self._readings[key] = self._read_unfolded(dims, ())
+            self._readings[key] = self._source.read(dims)
         return self._readings[key]
-
-    def _read_unfolded(self, dims: Mapping[str, int], unfolded: Collection[str]) -> Reading:
-        return self._source.read(dims, unfolded)
 
     def _check_runs(self, base: Sizes) -> None:
         """Check that the model runs at these sizes and others: types do not say all that it needs.
@@ -387,79 +380,3 @@ class _SizeReader:
         refusal = self._values.refusal(self._dimensions, sized.sizes, inputs)
         if refusal:
             raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
-
-    def _read_expressed(self, graphs: list[SizedReading]) -> list[SizedReading]:
-        """Read so that each size is an expression of the inputs' sizes, or is not known.
-
-        A value without an expression stays computed, and so do the values that it is computed from: that
-        part is left as it was.
-
-        Raises:
-            SizeError: the model is other graphs at other sizes.
-        """
-        # few models need it
-        from relational_tensat.formats.dynamic.traced_shapes import first_unexpressed
-
-        unfolded: set[str] = set()
-        graphs = self._read_alike(graphs, unfolded)
-        for _ in range(_MOST_ROUNDS):
-            try:
-                for other in graphs[1:]:
-                    check_alike(graphs[0], other)
-            except SizeError:  # said later, where sizes are left out
-                break
-            sizes = [graph.sizes for graph in graphs]
-            node = first_unexpressed(sizes, [graph.reading.graph for graph in graphs])
-            varying = set() if node is None else self._varying_operands(node.outputs[0], graphs)
-            if not varying - unfolded:
-                break
-            unfolded |= varying
-            graphs = self._read_alike(self._without_folding(graphs, unfolded), unfolded)
-        return graphs
-
-    def _varying_operands(self, value: str, graphs: Sequence[SizedReading]) -> set[str]:
-        """Return the operands of the node of a value that are known at each size, and vary."""
-        nodes = (node for node in self._frame.graph.node if value in node.output)
-        names = {name for node in nodes for name in node.input} - self._initialized
-        return {
-            name
-            for name in names
-            if all(name in graph.reading.constants for graph in graphs) and varies(name, graphs)
-        }
-
-    def _without_folding(
-        self, graphs: Sequence[SizedReading], unfolded: Collection[str]
-    ) -> list[SizedReading]:
-        return [
-            SizedReading(g.sizes, self._read_unfolded(self._dimensions.at(g.sizes), unfolded))
-            for g in graphs
-        ]
-
-    def _read_alike(self, graphs: list[SizedReading], unfolded: set[str]) -> list[SizedReading]:
-        """Read again so that what is folded or chosen at one size is so at all.
-
-        Args:
-            unfolded: values that stay computed; more go into it.
-
-        Raises:
-            SizeError: that is not found.
-        """
-        for _ in range(_MOST_ROUNDS):
-            names = [graph.reading.constants.keys() for graph in graphs]
-            uneven = set().union(*names) - set(names[0]).intersection(*names)
-            choices = [set(graph.reading.choices.items()) for graph in graphs]
-            uneven |= {
-                name for name, _ in set().union(*choices) - choices[0].intersection(*choices)
-            }
-            if not uneven:
-                return graphs
-            unfolded |= uneven
-            graphs = self._without_folding(graphs, unfolded)
-        raise SizeError(f"{self._path}: other constants are known at other sizes")
-
-    def _computed(self, graphs: Sequence[SizedReading]) -> list[str]:
-        """Return the values that are constants at each size, and not the same at all."""
-        first = graphs[0].reading.graph
-        return [
-            name for name in first.weights if name not in self._initialized and varies(name, graphs)
-        ]

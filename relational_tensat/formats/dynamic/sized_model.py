@@ -7,7 +7,7 @@ to size: such values are further inputs of the graph, whose values are known at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,14 +19,7 @@ from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
 from relational_tensat.formats.dynamic.expressions import Quotient, Sizes
 from relational_tensat.formats.onnx_read import OnnxSource, Reading
 from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
-from relational_tensat.tensor import (
-    Array,
-    Graph,
-    TensorType,
-    ValueType,
-    Weight,
-    tensors_of,
-)
+from relational_tensat.tensor import Array, Graph, TensorType, ValueType, Weight, tensors_of
 from relational_tensat.tensor.uses import graph_flops
 
 #: A model of more work at the sizes that it is optimized at is compared at smaller ones.
@@ -206,7 +199,7 @@ def _form(kind: TensorType) -> tuple[str, int]:
     return "" if is_tensor_of_unknown_shape(kind) else kind.dtype, kind.rank
 
 
-def are_equal(a: Weight, b: Weight) -> bool:
+def _are_equal(a: Weight, b: Weight) -> bool:
     """Whether two weights are known to have the same elements."""
     if a.type != b.type or a.data is None or b.data is None:
         return False
@@ -225,7 +218,7 @@ def quotients_of(graphs: Sequence[SizedReading]) -> tuple[Quotient, ...]:
 def varies(name: str, graphs: Sequence[SizedReading]) -> bool:
     """Whether a value that is known at each size is not the same at all."""
     first = graphs[0].constant(name)
-    return not all(are_equal(graph.constant(name), first) for graph in graphs)
+    return not all(_are_equal(graph.constant(name), first) for graph in graphs)
 
 
 def has_ones_that_grow(types: Mapping[str, ValueType], larger: Mapping[str, ValueType]) -> bool:
@@ -237,3 +230,103 @@ def has_ones_that_grow(types: Mapping[str, ValueType], larger: Mapping[str, Valu
         for part, grown in zip(tensors_of(kind), tensors_of(other), strict=False)
         for size, more in zip(part.shape, grown.shape, strict=False)
     )
+
+
+#: A value that is folded at one size and not at another is folded at none; finding these takes few rounds.
+_MOST_ROUNDS = 10
+
+
+class AlikeReader:
+    """Reads a model again at several sizes, until it is one graph with other numbers in it.
+
+    Args:
+        initialized: the values that are constants of the file.
+    """
+
+    def __init__(
+        self,
+        source: OnnxSource,
+        frame: onnx.ModelProto,
+        dimensions: DynamicDimensions,
+        initialized: Collection[str],
+    ) -> None:
+        self._source = source
+        self._frame = frame
+        self._dimensions = dimensions
+        self._initialized = initialized
+
+    def expressed(self, graphs: list[SizedReading]) -> list[SizedReading]:
+        """Read so that each size is an expression of the inputs' sizes, or is not known.
+
+        A value without an expression stays computed, and so do the values that it is computed from: that
+        part is left as it was.
+
+        Raises:
+            SizeError: the model is other graphs at other sizes.
+        """
+        # few models need it
+        from relational_tensat.formats.dynamic.traced_shapes import first_unexpressed
+
+        unfolded: set[str] = set()
+        graphs = self._alike(graphs, unfolded)
+        for _ in range(_MOST_ROUNDS):
+            try:
+                for other in graphs[1:]:
+                    check_alike(graphs[0], other)
+            except SizeError:  # said later, where sizes are left out
+                break
+            sizes = [graph.sizes for graph in graphs]
+            node = first_unexpressed(sizes, [graph.reading.graph for graph in graphs])
+            varying = set() if node is None else self._varying_operands(node.outputs[0], graphs)
+            if not varying - unfolded:
+                break
+            unfolded |= varying
+            graphs = self._alike(self._without_folding(graphs, unfolded), unfolded)
+        return graphs
+
+    def _varying_operands(self, value: str, graphs: Sequence[SizedReading]) -> set[str]:
+        """Return the operands of the node of a value that are known at each size, and vary."""
+        nodes = (node for node in self._frame.graph.node if value in node.output)
+        names = {name for node in nodes for name in node.input if name not in self._initialized}
+        return {
+            name
+            for name in names
+            if all(name in graph.reading.constants for graph in graphs) and varies(name, graphs)
+        }
+
+    def _without_folding(
+        self, graphs: Sequence[SizedReading], unfolded: Collection[str]
+    ) -> list[SizedReading]:
+        return [
+            SizedReading(g.sizes, self._source.read(self._dimensions.at(g.sizes), unfolded))
+            for g in graphs
+        ]
+
+    def _alike(self, graphs: list[SizedReading], unfolded: set[str]) -> list[SizedReading]:
+        """Read again so that what is folded or chosen at one size is so at all.
+
+        Args:
+            unfolded: values that stay computed; more go into it.
+
+        Raises:
+            SizeError: that is not found.
+        """
+        for _ in range(_MOST_ROUNDS):
+            names = [graph.reading.constants.keys() for graph in graphs]
+            uneven = set().union(*names) - set(names[0]).intersection(*names)
+            choices = [set(graph.reading.choices.items()) for graph in graphs]
+            uneven |= {
+                name for name, _ in set().union(*choices) - choices[0].intersection(*choices)
+            }
+            if not uneven:
+                return graphs
+            unfolded |= uneven
+            graphs = self._without_folding(graphs, unfolded)
+        raise SizeError(f"{self._source.where}: other constants are known at other sizes")
+
+    def computed(self, graphs: Sequence[SizedReading]) -> list[str]:
+        """Return the values that are constants at each size, and not the same at all."""
+        first = graphs[0].reading.graph
+        return [
+            name for name in first.weights if name not in self._initialized and varies(name, graphs)
+        ]

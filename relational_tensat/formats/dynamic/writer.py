@@ -22,12 +22,7 @@ from relational_tensat.formats.dynamic.size_nodes import (
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.onnx_frame import plan_names
 from relational_tensat.formats.onnx_metadata import read_imports
-from relational_tensat.formats.onnx_names import (
-    FreshNames,
-    all_names,
-    captured_names,
-    rename_node,
-)
+from relational_tensat.formats.onnx_names import FreshNames, all_names, captured_names, rename_node
 from relational_tensat.formats.onnx_types import array_of, to_value_info
 from relational_tensat.formats.onnx_write import write_skeletons
 from relational_tensat.tensor import Graph, TensorType

@@ -113,7 +113,6 @@ class Numbers:
         return Numbers(str(self._sum_dtype), str(self._factor_dtype))
 
     def loaded(self, x: Elements) -> Elements:
-        """Return elements of this width."""
         return self._rounded(x)
 
     def stored(self, x: Elements, *, is_wide: bool) -> Elements:
@@ -121,15 +120,12 @@ class Numbers:
         return x if is_wide else self._rounded(x)
 
     def add(self, a: Elements, b: Elements) -> Elements:
-        """Return a + b."""
         return self._rounded(a + b)
 
     def subtract(self, a: Elements, b: Elements) -> Elements:
-        """Return a - b."""
         return self._rounded(a - b)
 
     def multiply(self, a: Elements, b: Elements) -> Elements:
-        """Return a b."""
         return self._rounded(a * b)
 
     def divide(self, a: Elements, b: Elements) -> Elements:
@@ -149,11 +145,9 @@ class Numbers:
         return self._rounded(COMPARISONS[name](a, b))
 
     def kept(self, condition: Elements, x: Elements, value: float) -> Elements:
-        """Return x where the condition is not 0, and a number elsewhere."""
         return self._rounded(np.where(condition != 0, x, value))
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
-        """Return the matrix products of the last two axes."""
         a, b = (
             x.astype(self._factor_dtype, copy=False).astype(self._sum_dtype, copy=False)
             for x in (a, b)
@@ -161,7 +155,6 @@ class Numbers:
         return self._rounded(np.matmul(a, b))
 
     def sum(self, x: Elements, axes: Sequence[int]) -> Elements:
-        """Return the sums over axes."""
         return self._rounded(np.sum(x, axis=tuple(axes), dtype=self._sum_dtype))
 
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
@@ -187,11 +180,9 @@ class Numbers:
         return self._rounded(function(x.astype(self._sum_dtype)))
 
     def scale(self, x: Elements, factor: float | Fraction) -> Elements:
-        """Return x times a number."""
         return self._rounded(x * x.dtype.type(float(factor)))
 
     def shift(self, x: Elements, addend: float) -> Elements:
-        """Return x plus a number."""
         return self._rounded(x + x.dtype.type(addend))
 
     def _rounded(self, x: Any) -> Elements:

@@ -81,7 +81,7 @@ def evaluate(
     return {name: tensors[name].ordered(variables(dims[name])).data for name in graph.outputs}
 
 
-def evaluate_block(
+def _evaluate_block(
     block: BlockGraph, device: Mapping[str, Labelled], arithmetic: Arithmetic
 ) -> dict[str, Labelled]:
     """Return the tensors of a block, for all blocks and iterations.
@@ -93,7 +93,7 @@ def evaluate_block(
     """
     grid, loop = block.grid, block.loop
     tiles = {it.output: tile_of(it, device[it.tensor], grid, loop) for it in block.iterators}
-    dims = {name: dims_of_labels(tensor) for name, tensor in device.items()}
+    dims = {name: _dims_of_labels(tensor) for name, tensor in device.items()}
     partial = partial_splits(block, dims)
     for step in block.steps:
         tiles.update(run_step(step, tiles, loop, arithmetic, partial))
@@ -108,7 +108,7 @@ def _run_kernel(
         name: Labelled(device[name].labels, inner.loaded(device[name].data))
         for name in kernel.operands
     }
-    tiles = evaluate_block(kernel.block, loaded, inner)
+    tiles = _evaluate_block(kernel.block, loaded, inner)
     results = {}
     for saver in kernel.block.savers:
         value = assemble(tiles[saver.tile], saver, kernel.block.grid)
@@ -135,7 +135,7 @@ def tile_of(iterator: InputIterator, tensor: Labelled, grid: Sequence[int], loop
     for window in iterator.windows:
         tensor = window.taken(tensor)
     block = BlockGraph(tuple(grid), loop, (iterator,), (), ())
-    for split in splits_of(iterator, dims_of_labels(tensor), block, iterator.tensor):
+    for split in splits_of(iterator, _dims_of_labels(tensor), block, iterator.tensor):
         beyond = split.count * split.tile - split.whole
         if beyond:  # copies of the last element
             tensor = tensor.longer(split.variable, beyond)
@@ -143,8 +143,7 @@ def tile_of(iterator: InputIterator, tensor: Labelled, grid: Sequence[int], loop
     return tensor
 
 
-def dims_of_labels(tensor: Labelled) -> Dims:
-    """Return the labels of an array as dims."""
+def _dims_of_labels(tensor: Labelled) -> Dims:
     return tuple(Dim(label, tensor.size(label)) for label in tensor.labels)
 
 
@@ -158,7 +157,6 @@ def run_step(
     """Return what a step of a block makes, for all blocks and iterations.
 
     Args:
-        step: the step.
         tiles: the tensors that there are.
         loop: the number of iterations.
         arithmetic: the elements' arithmetic.

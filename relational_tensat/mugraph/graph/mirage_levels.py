@@ -16,11 +16,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, Window
-from relational_tensat.mugraph.graph.mugraph import (
-    Accumulate,
-    Operation,
-    RunningMax,
-)
+from relational_tensat.mugraph.graph.mugraph import Accumulate, Operation, RunningMax
 from relational_tensat.tensor.types import Attrs
 
 #: Operators that are called as ours.
@@ -91,7 +87,7 @@ class Level:
                 raise InputError(f"{op} has parts of {sizes}, expected equal ones")
             results = self.pieces(x, position, sizes)
         for result, given in zip(results, made, strict=True):
-            check_sizes(op, result, given)
+            _check_sizes(op, result, given)
         return results
 
     def apply(self, op: str, operands: list[MirageTensor]) -> MirageTensor:
@@ -251,7 +247,7 @@ class Level:
         return b
 
 
-def check_sizes(op: str, result: MirageTensor, made: Mapping[str, Any]) -> None:
+def _check_sizes(op: str, result: MirageTensor, made: Mapping[str, Any]) -> None:
     """Check that a result has the sizes that a file says.
 
     Raises:
@@ -312,7 +308,7 @@ class BlockLevel(Level):
         else:
             results = self._computed(op, given, made)
         for tensor, result in zip(made, results, strict=True):
-            check_sizes(op, result, tensor)
+            _check_sizes(op, result, tensor)
             self.tensors[tensor["guid"]] = result
         for step in self.steps[count:]:
             if isinstance(step, Accumulate) or not self._after.isdisjoint(step.operands):

@@ -115,7 +115,6 @@ class Rename(View):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Rename."""
         return operands[0].renamed(str(attrs["variable"]), str(attrs["into"]))
 
 
@@ -141,7 +140,6 @@ class MuSplit(View):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Reshape."""
         parts = [(part.variable, part.size) for part in self._parts(attrs)]
         return operands[0].split(str(attrs["variable"]), parts)
 
@@ -167,7 +165,6 @@ class MuMerge(View):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Reshape."""
         return operands[0].merged(names(attrs, "variables"), str(attrs["into"]))
 
 
@@ -185,7 +182,6 @@ class MuRepeat(View):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Broadcast."""
         return operands[0].repeated(str(attrs["variable"]), cast(int, attrs["size"]))
 
 
@@ -206,7 +202,6 @@ class WindowOf(View):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Take them."""
         return Window.of(attrs).taken(operands[0])
 
 

@@ -345,7 +345,7 @@ def _found_row(content: Any, where: str) -> FoundRow:
     )  # fmt: skip
 
 
-def load_mugraphs(path: Path) -> list[MuGraph]:
+def _load_mugraphs(path: Path) -> list[MuGraph]:
     """Return the μGraphs of a file, of whichever of the two formats.
 
     Raises:
@@ -369,9 +369,9 @@ def load_mugraph(path: Path, place: int = 0) -> MuGraph:
     """Return one μGraph of a file.
 
     Raises:
-        InputError: as ``load_mugraphs``, or the file has no graph at that place.
+        InputError: as ``_load_mugraphs``, or the file has no graph at that place.
     """
-    graphs = load_mugraphs(path)
+    graphs = _load_mugraphs(path)
     if place >= len(graphs):
         raise InputError(f"{path}: no graph {place}, the file has {len(graphs)}")
     return graphs[place]

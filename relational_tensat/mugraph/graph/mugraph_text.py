@@ -22,11 +22,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.partial_tiles import TileSplit
-from relational_tensat.mugraph.graph.validity import (
-    BlockStage,
-    block_tensors,
-    kernel_tensors,
-)
+from relational_tensat.mugraph.graph.validity import BlockStage, block_tensors, kernel_tensors
 from relational_tensat.tensor.types import AttrValue
 
 _TITLES = (
@@ -64,8 +60,8 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
     lines = [f"kernel {kernel.name}: grid {grid or 'of one block'}, loop {block.loop}"]
     for iterator in block.iterators:
         tile = _tensor(iterator.output, tensors.dims[iterator.output])
-        lines.append(f"  {tile} = {load_text(iterator, block.grid)}")
-    lines += [f"  {last_tile_text(split)}" for split in tensors.partial.values()]
+        lines.append(f"  {tile} = {_load_text(iterator, block.grid)}")
+    lines += [f"  {_last_tile_text(split)}" for split in tensors.partial.values()]
     for stage, title in _TITLES:
         steps = [step for step in block.steps if tensors.stages[step.outputs[0]] is stage]
         if not steps:
@@ -81,23 +77,23 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
             lines.append(f"{indent}{step_text(step, tensors.dims)}")
     for saver in block.savers:
         stored = _tensor(saver.output, saver.dims) + (" as float32" if saver.is_wide else "")
-        lines.append(f"  store {saver.tile} → {stored}{maps_text(saver.omap, block.grid)}")
+        lines.append(f"  store {saver.tile} → {stored}{_maps_text(saver.omap, block.grid)}")
     return lines
 
 
-def last_tile_text(split: TileSplit) -> str:
+def _last_tile_text(split: TileSplit) -> str:
     """Return how large the last tile is, where it is smaller than the others."""
     last = split.whole - (split.count - 1) * split.tile
     return f"last of {split.count} tiles of {split.variable}={split.whole}: {split.variable}={last}"
 
 
-def load_text(iterator: InputIterator, grid: Sequence[int]) -> str:
+def _load_text(iterator: InputIterator, grid: Sequence[int]) -> str:
     """Return what a block loads, with the maps of grid and loop."""
-    windows = "".join(f" {window_text(window)}" for window in iterator.windows)
-    return f"load {iterator.tensor}{windows}{maps_text(iterator.imap, grid, iterator.fmap)}"
+    windows = "".join(f" {_window_text(window)}" for window in iterator.windows)
+    return f"load {iterator.tensor}{windows}{_maps_text(iterator.imap, grid, iterator.fmap)}"
 
 
-def window_text(window: Window) -> str:
+def _window_text(window: Window) -> str:
     """Return a window as ``(c = 768 + i, i = h=12 e=64)``, with where it is 0."""
     into = " ".join(f"{name}={size}" for name, size in zip(window.into, window.sizes, strict=True))
     step = "i" if window.step == 1 else f"{window.step} i"
@@ -105,7 +101,7 @@ def window_text(window: Window) -> str:
     return f"({' '.join(window.variables) or '1'} = {window.offset} + {step}, i = {into or '0'}{bound})"
 
 
-def maps_text(variables: Sequence[str], grid: Sequence[int], fmap: str = "") -> str:
+def _maps_text(variables: Sequence[str], grid: Sequence[int], fmap: str = "") -> str:
     """Return which variable each axis of a grid splits, and the one that the loop traverses, in braces."""
     axes = zip(AXES, variables, grid, strict=False)
     maps = [f"{axis}→{variable or 'φ'}" for axis, variable, _ in axes]

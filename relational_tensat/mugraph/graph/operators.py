@@ -24,13 +24,7 @@ from relational_tensat.mugraph.graph.arithmetic import (
     elementwise,
     summed,
 )
-from relational_tensat.mugraph.graph.dims import (
-    Dims,
-    count,
-    union,
-    variables,
-    without,
-)
+from relational_tensat.mugraph.graph.dims import Dims, count, union, variables, without
 from relational_tensat.mugraph.graph.mu_operator import VIEWS, MuOperator, names, require
 from relational_tensat.tensor.types import Attrs
 
@@ -39,7 +33,6 @@ class _OfOneElement(MuOperator):
     """A result of the operand's dims."""
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
-        """Return the operand's dims."""
         return operands[0]
 
 
@@ -52,7 +45,6 @@ class MuFunction(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Apply it."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.function(self.name, x.data))
 
@@ -66,7 +58,6 @@ class Scale(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Multiply."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.scale(x.data, cast(float, attrs["value"])))
 
@@ -80,7 +71,6 @@ class Shift(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Add."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.shift(x.data, cast(float, attrs["value"])))
 
@@ -94,7 +84,6 @@ class Power(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Raise."""
         (x,) = operands
         return Labelled(x.labels, arithmetic.power(x.data, float(cast(float, attrs["value"]))))
 
@@ -111,7 +100,6 @@ class ComparedWith(_OfOneElement):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Compare."""
         (x,) = operands
         number = float(cast(float, attrs["value"]))
         return Labelled(x.labels, arithmetic.compared(self._comparison, x.data, number))
@@ -136,7 +124,6 @@ class MuElementwise(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Apply it."""
         return elementwise(self._method(arithmetic), *operands)
 
 
@@ -159,7 +146,6 @@ class Keep(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Choose."""
         value = float(cast(float, attrs["value"]))
         return elementwise(partial(arithmetic.kept, value=value), *operands)
 
@@ -168,7 +154,6 @@ class _Reduction(MuOperator):
     attrs: ClassVar[tuple[str, ...]] = ("over",)
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
-        """Return the dims that are left."""
         require(self.name, names(attrs, "over"), operands[0])
         return without(operands[0], names(attrs, "over"))
 
@@ -181,7 +166,6 @@ class MuSum(_Reduction):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Add up."""
         return summed(arithmetic, operands[0], names(attrs, "over"))
 
 
@@ -193,7 +177,6 @@ class Largest(_Reduction):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Compare."""
         x, over = operands[0], names(attrs, "over")
         kept = tuple(label for label in x.labels if label not in over)
         return Labelled(kept, arithmetic.largest(x.data, x.axes(over)))
@@ -207,7 +190,6 @@ class MuReduceMax(_Reduction):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Compare."""
         x, over = operands[0], names(attrs, "over")
         kept = tuple(label for label in x.labels if label not in over)
         return Labelled(kept, arithmetic.reduce_max(x.data, x.axes(over)))
@@ -249,7 +231,6 @@ class MuMatmul(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Contract."""
         first, second = operands
         return contract(arithmetic, first, second, names(attrs, "over"))
 
@@ -279,14 +260,12 @@ class ConcatMatmul(MuOperator):
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
     ) -> Labelled:
-        """Add the two products."""
         w, x, y, z = operands
         first, second = names(attrs, "over")
         one, other = contract(arithmetic, w, y, [first]), contract(arithmetic, x, z, [second])
         return elementwise(arithmetic.add, one, other)
 
     def flops(self, operands: Sequence[Dims], result: Dims) -> int:
-        """Return those of the two products."""
         w, x, y, z = operands
         return MATMUL.flops((w, y), result) + MATMUL.flops((x, z), result)
 

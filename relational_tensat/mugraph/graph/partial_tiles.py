@@ -30,7 +30,6 @@ class TileSplit:
     """How grid and loop split a variable of a tensor.
 
     Attributes:
-        variable: the variable.
         whole: its size in device memory.
         tile: its size in a block and an iteration.
         parts: the labels of what splits it, the slowest first, each with its extent.

@@ -78,23 +78,18 @@ class Residues:
         return self
 
     def loaded(self, x: Elements) -> Elements:
-        """Return the same."""
         return x
 
     def stored(self, x: Elements, *, is_wide: bool) -> Elements:
-        """Return the same."""
         return x
 
     def add(self, a: Elements, b: Elements) -> Elements:
-        """Return a + b."""
         return self._reduced(a + b)
 
     def subtract(self, a: Elements, b: Elements) -> Elements:
-        """Return a - b."""
         return self._reduced(a - b)
 
     def multiply(self, a: Elements, b: Elements) -> Elements:
-        """Return a b."""
         return self._reduced(a * b)
 
     def divide(self, a: Elements, b: Elements) -> Elements:
@@ -139,7 +134,6 @@ class Residues:
         return self._reduced(np.stack([self._random.function(name, x, y) for x, y in parts]))
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
-        """Return the matrix products of the last two axes."""
         inner, most = a.shape[-1], self._primes.most_products
         total: Elements = np.zeros((), np.int64)
         for start in range(0, inner, most):
@@ -155,7 +149,6 @@ class Residues:
         return product.astype(np.int64)
 
     def sum(self, x: Elements, axes: Sequence[int]) -> Elements:
-        """Return the sums over axes."""
         return self._reduced(np.asarray(np.sum(x, axis=tuple(axes))))
 
     def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
@@ -175,7 +168,6 @@ class Residues:
         return np.where(self._random.rank(a) > self._random.rank(b), a, b)
 
     def function(self, name: str, x: Elements) -> Elements:
-        """Return a function, element by element."""
         match name:
             case "exp":
                 inner = self._random.function(name, x[1]) % self._primes.q

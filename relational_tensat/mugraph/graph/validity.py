@@ -104,7 +104,6 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
     """Return the dims and stages of a block's tensors.
 
     Args:
-        kernel: the kernel.
         device: the dims of tensors in device memory.
 
     Raises:

@@ -195,7 +195,7 @@ def _sweep(order: Dims, width: int = 1) -> _Lanes:
     narrow = (*order[:-1], Dim(order[-1].variable, order[-1].size // width)) if order else ()
     total = count(narrow)
     e = np.arange(_THREADS).reshape(WARPS, _LANES)
-    at = dict(numbers_of(e, narrow))
+    at = dict(_numbers_of(e, narrow))
     if order:
         at[order[-1].variable] = at[order[-1].variable] * width
     return _Lanes(at, e < total, -(-total // _THREADS))
@@ -222,9 +222,9 @@ def _registers(frame: KernelFrame) -> _Lanes:
 def _framed(frame: KernelFrame, row: Ints, column: Ints) -> At:
     zero = np.zeros((1, 1), np.int64)
     return {
-        **numbers_of(zero, frame.batch),
-        **numbers_of(row, frame.rows),
-        **numbers_of(column, frame.columns),
+        **_numbers_of(zero, frame.batch),
+        **_numbers_of(row, frame.rows),
+        **_numbers_of(column, frame.columns),
     }
 
 
@@ -243,7 +243,7 @@ def _rows(program: Program, reduce: Reduce) -> _Lanes:
     thread = np.arange(_THREADS).reshape(WARPS, _LANES)
     n, k = thread // team, thread % team
     times = -(-results // (_THREADS // team)) * -(-each // team)
-    at = {**numbers_of(n, kept), **numbers_of(k, summed)}
+    at = {**_numbers_of(n, kept), **_numbers_of(k, summed)}
     return _Lanes(at, (n < results) & (k < each), times)
 
 
@@ -335,7 +335,7 @@ def _operand(
     own, n, most = outer
     summed, k = inner
     zero = np.zeros((1, 1), np.int64)
-    at = {**numbers_of(zero, frame.batch), **numbers_of(n, own), **numbers_of(k, summed)}
+    at = {**_numbers_of(zero, frame.batch), **_numbers_of(n, own), **_numbers_of(k, summed)}
     active = (n < most) & (k < count(summed))
     yield from _read(program, name, _Lanes(at, active, times))
 
@@ -386,7 +386,7 @@ def _collect(
         _collect(program, operand, inner, found)
 
 
-def numbers_of(index: Ints, dims: Dims) -> dict[str, Ints]:
+def _numbers_of(index: Ints, dims: Dims) -> dict[str, Ints]:
     """Return the index of each variable where one index counts them all, the last the fastest."""
     result: dict[str, Ints] = {}
     for dim in reversed(dims):
@@ -407,7 +407,7 @@ def _taken(index: Ints, window: Window) -> Ints:
     return window.offset + window.step * np.clip(index, window.first, window.last - 1)
 
 
-_INDEXING = Indexing(_joined, numbers_of, _taken)
+_INDEXING = Indexing(_joined, _numbers_of, _taken)
 
 
 #: Each access is an instruction; a swizzled one computes its address in one more.

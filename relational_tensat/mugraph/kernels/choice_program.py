@@ -165,7 +165,6 @@ class _Program:
         )
 
     def rows(self) -> Rows:
-        """Return the rows."""
         pairs = zip(self.starts, self._choices.sizes, strict=True)
         one = [(list(range(s, s + size)), [1.0] * size) for s, size in pairs]
         blocks = [rows_of_lists(one, 1.0, 1.0), rows_of_lists(self._equal, 0.0, 0.0)]

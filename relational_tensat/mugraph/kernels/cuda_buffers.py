@@ -316,7 +316,6 @@ class Roomy:
     """A kernel, the steps of whose loop may be shorter than they were.
 
     Attributes:
-        kernel: the kernel.
         most_bytes: of shared memory, so that no fewer blocks are on a multiprocessor at once than before.
     """
 
@@ -348,7 +347,6 @@ def with_room_for_buffers(
     """Return a kernel whose loop has so short steps that its tiles have buffers; the same if it cannot.
 
     Args:
-        kernel: the kernel.
         device: the dims of its operands.
         item_bytes: of elements that are not wide.
         wide: the operands that are float32, too.

@@ -68,7 +68,7 @@ def type_of(is_wide: bool, is_condition: bool = False) -> str:
     return "u8" if is_condition else "float" if is_wide else "T"
 
 
-def if_any(condition: str, value: str, none: str = "0.0f") -> str:
+def _if_any(condition: str, value: str, none: str = "0.0f") -> str:
     """Return a value where a condition holds, if there is one."""
     return f"({condition} ? {value} : {none})" if condition else value
 
@@ -126,7 +126,7 @@ class Loops:
                 f"each<{rows}, {columns}>([&](int row, int column, Own own) {{", "});"
             ),
         ):
-            yield frame_index(frame)
+            yield _frame_index(frame)
 
     @contextmanager
     def batch(self, frame: KernelFrame) -> Iterator[None]:
@@ -139,7 +139,7 @@ class Loops:
             yield
 
 
-def frame_index(frame: KernelFrame) -> dict[str, str]:
+def _frame_index(frame: KernelFrame) -> dict[str, str]:
     """Return an index for each variable of a product, in its batch b, row and column."""
     return {
         **parts_of("b", frame.batch),
@@ -228,7 +228,7 @@ class Statements(Formulas):
                     none, value = "0.0f" if is_wide else "from_float<T>(0.0f)", f"from[{source}]"
                     if iterator.is_condition:
                         value = f"(float){value}" if is_wide else f"from_float<T>((float){value})"
-                    value = if_any(condition, value, none)
+                    value = _if_any(condition, value, none)
                     self._text.line(f"{to}[{layout.offset(at)}] = {value};")
 
     def _multiply(self, product: Multiply) -> None:
@@ -276,7 +276,7 @@ class Statements(Formulas):
             else self._loops.elements(self._chosen.orders[key_of(compute)]) as at
         ):
             condition = exists(self._masked(compute), at)
-            value = if_any(condition, self.element(compute.operand, at))
+            value = _if_any(condition, self.element(compute.operand, at))
             if target.frame is not None:
                 cell = self._own(compute.output, at)
             else:
@@ -310,7 +310,7 @@ class Statements(Formulas):
         if frame is not None:
             _, rows, columns = frame.sizes
             with self._loops.batch(frame):
-                at = frame_index(frame)
+                at = _frame_index(frame)
                 if frame.sizes[0] > 1 and pointer != "nullptr":
                     pointer += f" + b * {rows * WARPS}"
                 text.line(
@@ -333,7 +333,7 @@ class Statements(Formulas):
         dims = self._program.dims[reduce.operand]
         condition = exists(tuple(dim for dim in dims if dim.variable in reduce.over), at)
         none = f"{_HOW[reduce.kind]}::none()"
-        return if_any(condition, summand(reduce, self.element(reduce.operand, at)), none)
+        return _if_any(condition, summand(reduce, self.element(reduce.operand, at)), none)
 
     def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
         return reduced(reduce, lambda name: self.cell(name, at))

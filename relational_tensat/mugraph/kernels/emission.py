@@ -83,16 +83,12 @@ def load_triton(kernel: TritonKernel) -> Any:
     return function
 
 
-def compile_triton(
-    kernel: TritonKernel, arch: str, warps: int | None = None, stages: int = 3
-) -> TritonCode:
+def compile_triton(kernel: TritonKernel, arch: str) -> TritonCode:
     """Compile a kernel.
 
     Args:
         kernel: the kernel to compile.
         arch: NVIDIA's, for example ``sm_90``.
-        warps: of a block, if not the kernel's own.
-        stages: how many iterations' tiles are on their way at once.
 
     Raises:
         MissingDependencyError: Triton is not installed.
@@ -118,8 +114,8 @@ def compile_triton(
             source,
             target=GPUTarget("cuda", _number(arch), 32),
             options={
-                "num_warps": warps or kernel.warps,
-                "num_stages": stages,
+                "num_warps": kernel.warps,
+                "num_stages": 3,
                 "enable_fp_fusion": True,
             },
         )
@@ -264,7 +260,6 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
     """Return the graph-defined kernels of a μGraph as code, in order.
 
     Args:
-        graph: the μGraph.
         target: one of ``TARGETS``.
         dtype: of elements; float16 by default, in C float32, which it has only.
 
@@ -305,8 +300,6 @@ def order_of_steps(graph: MuGraph) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A kernel of a graph, to be emitted."""
-
     graph: MuGraph
     kernel: Kernel
     dtype: str

@@ -94,7 +94,6 @@ def emit_triton(
     """Return a kernel as a module that imports Triton.
 
     Args:
-        kernel: the kernel.
         device: the dims of its operands.
         dtype: of operands and results; sums are float32.
         wide: the operands that are float32, too.

@@ -78,13 +78,13 @@ def viewed_index(
             return {**at, **indexing.parts_of(at[str(view.attrs["into"])], merged)}
         case "window":
             window = Window.of(view.attrs)
-            index = indexing.taken(window_index(window, at, indexing), window)
+            index = indexing.taken(_window_index(window, at, indexing), window)
             return {**at, **indexing.parts_of(index, _in_order(window.variables, source))}
         case _:
             return at
 
 
-def window_index(window: Window, at: Mapping[str, Index], indexing: Indexing[Index]) -> Index:
+def _window_index(window: Window, at: Mapping[str, Index], indexing: Indexing[Index]) -> Index:
     """Return which of a window's elements, one after the other, an index for each variable is."""
     own = tuple(map(Dim, window.into, window.sizes))
     return indexing.joined([(at[dim.variable], dim.size) for dim in own])
@@ -217,7 +217,7 @@ _INDEXING = Indexing(joined, parts_of, _taken)
 def _inside(formula: Operation, at: Mapping[str, str]) -> str:
     """Return the condition that a window's element is not 0 whatever it is of; empty for none."""
     window = Window.of(formula.attrs)
-    index = window_index(window, at, _INDEXING)
+    index = _window_index(window, at, _INDEXING)
     conditions = [f"({index}) >= {window.first}"] if window.first else []
     conditions += [f"({index}) < {window.last}"] if window.last < window.size else []
     return " && ".join(conditions)

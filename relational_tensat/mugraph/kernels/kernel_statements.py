@@ -52,7 +52,6 @@ def lower(
     """Return a kernel as statements.
 
     Args:
-        kernel: the kernel.
         device: the dims of tensors in device memory.
         keeps_repeated: whether any formula that is read several times is stored; otherwise costly ones are.
         wide: the operands that are float32 in kernels of all types.

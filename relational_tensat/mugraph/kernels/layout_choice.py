@@ -48,12 +48,7 @@ from relational_tensat.mugraph.kernels.cuda_buffers import (
 )
 from relational_tensat.mugraph.kernels.indices import load_width, source_layout
 from relational_tensat.mugraph.kernels.kernel_statements import lower
-from relational_tensat.mugraph.kernels.layouts import (
-    Layout,
-    orders,
-    row_major,
-    shared_layouts,
-)
+from relational_tensat.mugraph.kernels.layouts import Layout, orders, row_major, shared_layouts
 from relational_tensat.mugraph.kernels.statements import Load, Program, Save, Statement
 
 #: Of shared memory that a block may have on any device, without being asked for more when it is launched.
@@ -109,7 +104,6 @@ def chosen_layouts(graph: MuGraph, dtype: str, wide: Collection[str] = ()) -> Gr
     """Return the layouts of a μGraph that take the least clocks.
 
     Args:
-        graph: the μGraph.
         dtype: of its elements.
         wide: the inputs that are float32, too.
 
@@ -134,7 +128,6 @@ def kernel_layouts(
     """Return the layouts of a kernel that take the least clocks, its operands and results as they are.
 
     Args:
-        kernel: the kernel.
         device: the dims of its operands.
         dtype: of elements.
         wide: the operands that are float32, too.
@@ -189,7 +182,6 @@ class LayoutProblem:
             device: dims of tensors in device memory.
             dtype: of elements.
             wide: the tensors in device memory that are float32, too.
-            kernels: the kernels.
             between: the tensors whose order of dims is to choose.
             most_bytes: of shared memory of a block, or more, where that cannot do; by default what plain
                 layouts take, or what any device has.

@@ -151,7 +151,6 @@ def with_shorter_steps(kernel: Kernel, device: Mapping[str, Dims], shortest: int
     """Return a kernel whose loop has twice the iterations and computes the same; None where it cannot.
 
     Args:
-        kernel: the kernel.
         device: the dims of its operands.
         shortest: of the variable that the loop traverses an iteration has no fewer values.
     """

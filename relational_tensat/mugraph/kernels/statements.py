@@ -198,7 +198,6 @@ class Program:
     """A kernel as statements.
 
     Attributes:
-        kernel: the kernel.
         device: the dims of its operands in device memory.
         statements: by stage, in order; stores come after the loop.
         stored: tensors by name.

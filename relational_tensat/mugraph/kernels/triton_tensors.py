@@ -264,7 +264,6 @@ def fitted(
     It is the same where the loop cannot be longer, or no tile of it is too large.
 
     Args:
-        kernel: the kernel.
         device: the dims of its operands.
         dtype: of elements.
         wide: the operands that are float32.

@@ -91,7 +91,12 @@ def saturated(program: MuGraph, time_limit_s: float | None = None) -> AbstractEG
         InputError: it has an operator without an abstract expression.
     """
     with abstract_operators():
-        abstract = abstract_program(program)
+        builder = _AbstractBuilder(program)
+        for step in program.steps:
+            if not isinstance(step, Operation):
+                raise InputError(f"{program.name}: expected operators of libraries, not kernels")
+            builder.add(step)
+        abstract = builder.build()
         form = abstract.form()
         kept = _kept.pop(form, None)
         if kept is not None:
@@ -153,11 +158,9 @@ class AbstractSum(Operator):
     attrs = (Attr("size", "int"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        """Return the operand's type."""
         return tensor(inputs[0], self.name)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        """Return the sum of equal elements."""
         return attrs["size"] * inputs[0]
 
 
@@ -169,7 +172,6 @@ class AbstractFunction(Operator):
     attrs = (Attr("function", "str"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        """Return the operand's type."""
         return tensor(inputs[0], self.name)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -192,7 +194,6 @@ class QuotientOrZero(Operator):
         return tensor(inputs[0], self.name)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        """Return the quotient."""
         a, b = inputs
         return a / b if b else 0.0
 
@@ -254,23 +255,6 @@ class AbstractProgram:
             for node in self.graph.nodes
         )
         return len(self.graph.inputs), nodes, tuple(places[name] for name in self.outputs)
-
-
-def abstract_program(program: MuGraph) -> AbstractProgram:
-    """Return the abstract expressions of a program's tensors, under their names.
-
-    Args:
-        program: of operators of libraries only.
-
-    Raises:
-        InputError: it is malformed, has kernels, or an operator that has no abstract expression.
-    """
-    builder = _AbstractBuilder(program)
-    for step in program.steps:
-        if not isinstance(step, Operation):
-            raise InputError(f"{program.name}: expected operators of libraries, not kernels")
-        builder.add(step)
-    return builder.build()
 
 
 def function_name(op: str, attrs: Attrs, elements: int) -> str:

@@ -83,7 +83,6 @@ class BlockSearch:
         """Add a job's configurations.
 
         Args:
-            job: the job.
             with_tiles: with the tiles that they load as terms; without, ``absorb`` has them.
         """
         numbers = range(

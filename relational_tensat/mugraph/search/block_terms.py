@@ -110,7 +110,6 @@ def step_of(derivation: TermDerivation, names: Mapping[int, str], output: str) -
     """Return the step of a block that a derivation is.
 
     Args:
-        derivation: the derivation.
         names: the tensors' names by their terms.
         output: the result's name.
     """

@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Database
@@ -159,7 +161,7 @@ def needed_sets(
         for some in choices:
             names = frozenset(tensor.operand.name for tensor in own)
             taken = [inputs[bit] for bit in sorted(some)]
-            if _union([*(t.operand.uses for t in own), *some]) != every:
+            if reduce(or_, [*(t.operand.uses for t in own), *some], 0) != every:
                 continue
             if reach is not None and _classes(own, taken) not in reach:
                 continue
@@ -201,10 +203,3 @@ def reaching(
 
 def _classes(own: Sequence[KernelTensor], given: Sequence[Operand]) -> frozenset[int]:
     return frozenset([*(t.abstract_class for t in own), *(o.abstract_class for o in given)])
-
-
-def _union(masks: Iterable[int]) -> int:
-    result = 0
-    for mask in masks:
-        result |= mask
-    return result

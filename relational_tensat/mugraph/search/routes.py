@@ -176,7 +176,6 @@ def unit_kernel(kernel: FoundKernel, device: Mapping[str, Dims], order: Sequence
     """Return a kernel with one part of each variable.
 
     Args:
-        kernel: the kernel.
         device: dims of tensors in device memory.
         order: of variables in results.
     """
@@ -318,7 +317,6 @@ class _DerivationCosts:
             self._tiles[loop.name] /= loop.factor
 
     def of(self, term: int, derivation: TermDerivation) -> float:
-        """Return the operations of a derivation of a term."""
         labels = {*self._search.value(derivation.a).labels}
         if derivation.b:
             labels |= {*self._search.value(derivation.b).labels}

@@ -63,7 +63,6 @@ def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:
     """Return how many registers a thread needs for a kernel's products.
 
     Args:
-        kernel: the kernel.
         device: the dims of tensors in device memory.
     """
     tensors = block_tensors(kernel, device)
@@ -213,7 +212,6 @@ def transfers(kernel: Kernel, device: Mapping[str, Dims]) -> list[Transfer]:
     """Return what a kernel loads, in order, and then what it stores.
 
     Args:
-        kernel: the kernel.
         device: the dims of tensors in device memory.
 
     Raises:

@@ -33,13 +33,7 @@ from relational_tensat.mugraph.search.routes import (
     with_condition_loads,
 )
 from relational_tensat.mugraph.sizes.cost_model import Traffic, least_kernel_us, operation_us
-from relational_tensat.mugraph.sizes.waves import (
-    Floats,
-    Multiprocessors,
-    Sizes,
-    a100,
-    kernel_times,
-)
+from relational_tensat.mugraph.sizes.waves import Floats, Multiprocessors, Sizes, a100, kernel_times
 
 #: No axis of a grid, and no loop, is longer.
 _LONGEST = 1024
@@ -103,7 +97,7 @@ class KernelSplits:
         return Sizes(whole, tile, after, blocks, loop)
 
 
-def kernel_splits(
+def _kernel_splits(
     kernel: FoundKernel, step: Kernel, device: Mapping[str, Dims], given: Mapping[str, int]
 ) -> KernelSplits:
     """Return all choices for a kernel; none where it splits what is no variable of the program.
@@ -279,7 +273,6 @@ class Sizing:
     """Sizes of the ways to compute a program; common beginnings are sized once.
 
     Args:
-        program: the program.
         device: the GPU that it shall run on.
         has_libraries: see ``sized``.
     """
@@ -299,7 +292,6 @@ class Sizing:
         """Return the best of each alternative of a route's last kernel, cheapest first.
 
         Args:
-            route: the route.
             below_us: slower ones need not be returned.
             most: of each alternative, so many, at other sizes of the last kernel or of those before it.
         """
@@ -420,7 +412,7 @@ class Sizing:
         if key not in self._unsized:
             bare = unit_kernel(kernel, device, list(self._given))
             step = with_condition_loads(bare, self._program.conditions)
-            splits = kernel_splits(kernel, step, device, self._given)
+            splits = _kernel_splits(kernel, step, device, self._given)
             self._unsized[key] = kernel, _Unsized(device, partial.wide, splits)
         return self._unsized[key][1]
 

@@ -76,7 +76,7 @@ def sum_of(terms: Iterable[Floats], sizes: Sizes) -> Floats:
     return total
 
 
-def product_of(labels: Iterable[str], extents: Mapping[str, Floats], sizes: Sizes) -> Floats:
+def _product_of(labels: Iterable[str], extents: Mapping[str, Floats], sizes: Sizes) -> Floats:
     """Return the product of the extents of some variables, ones of none."""
     total = np.ones_like(sizes.blocks)
     for label in labels:
@@ -101,7 +101,6 @@ def product_registers(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) ->
 
     Args:
         block: the block graph, at any sizes.
-        tensors: its tensors.
         sizes: the choices.
     """
     products = (
@@ -118,7 +117,7 @@ def _registers(step: Operation, tensors: BlockTensors, sizes: Sizes) -> Floats:
     frame = frame_of(dims[0], dims[1], names(step.attrs, "over"))
     extents = sizes.after if tensors.stages[step.output] is BlockStage.AFTER else sizes.tile
     matrices, rows, columns = (
-        product_of((dim.variable for dim in part), extents, sizes)
+        _product_of((dim.variable for dim in part), extents, sizes)
         for part in (frame.batch, frame.rows, frame.columns)
     )
     strips, pieces = np.ceil(rows / _ROWS), np.ceil(columns / _COLUMNS)
@@ -154,10 +153,10 @@ def shared_bytes(
         owner = name.removesuffix("_tile").removesuffix("_shared")
         extents = sizes.after if stages.get(owner) is BlockStage.AFTER else sizes.tile
         variables = [dim.variable for dim in stored.dims]
-        size = product_of(variables, extents, sizes)
+        size = _product_of(variables, extents, sizes)
         if stored.is_wide:
             return size * WIDE_BYTES
-        rows = product_of(variables[:-1], extents, sizes)
+        rows = _product_of(variables[:-1], extents, sizes)
         has_rows = (rows > 1) & (size > rows)
         return size * element_bytes + np.where(has_rows, rows * PADDING_BYTES, 0.0)
 
@@ -302,7 +301,7 @@ def kernel_times(
 
 def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
     extents = sizes.after if tensors.stages[name] is BlockStage.AFTER else sizes.tile
-    return product_of((dim.variable for dim in tensors.dims[name]), extents, sizes)
+    return _product_of((dim.variable for dim in tensors.dims[name]), extents, sizes)
 
 
 def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes, device: Multiprocessors) -> Floats:
@@ -338,8 +337,8 @@ def _once(
     if isinstance(step, Operation) and step.op in ("matmul", "concat_matmul"):
         if device.slowness > 1:
             extents = _padded(step, operands, extents)
-        return 2.0 * product_of(found, extents, sizes)
-    return device.slowness * product_of(found, extents, sizes)
+        return 2.0 * _product_of(found, extents, sizes)
+    return device.slowness * _product_of(found, extents, sizes)
 
 
 def _padded(
@@ -376,8 +375,8 @@ def _bytes(
         names = [dim.variable for dim in tensors.dims[iterator.output]]
         iterations = sizes.loop if iterator.fmap else 1.0
         waste = _waste(lying.get(iterator.tensor, ()), names, sizes, item_bytes)
-        moved = moved + product_of(names, sizes.tile, sizes) * iterations * item_bytes * waste
-        unique = unique + product_of(names, sizes.whole, sizes) * item_bytes
+        moved = moved + _product_of(names, sizes.tile, sizes) * iterations * item_bytes * waste
+        unique = unique + _product_of(names, sizes.whole, sizes) * item_bytes
     for saver in block.savers:
         item_bytes = WIDE_BYTES if saver.is_wide else element_bytes
         tile = _elements(saver.tile, tensors, sizes) * item_bytes

@@ -51,7 +51,6 @@ def takes_masks(program: MuGraph, graph: MuGraph, seed: int) -> bool | None:
 
     Args:
         program: the program that it shall compute; its exponentials are of numbers of normal size.
-        graph: the μGraph.
         seed: of the inputs and masks.
     """
     tested, reference = None, stable_if_possible(program)
@@ -75,7 +74,6 @@ def masked(
     Nothing where it has neither.
 
     Args:
-        program: the program.
         values: of its inputs, by name.
         seed: of what is drawn.
     """

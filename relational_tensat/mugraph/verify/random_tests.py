@@ -196,7 +196,6 @@ def relative_error(
 
     Args:
         program: the program that it shall compute.
-        graph: the μGraph.
         seed: of the inputs, which are normal; without their signs where the program has no result of them,
             as the root of what is negative.
         dtype: the type that the μGraph is computed in, sums in float32 at least.

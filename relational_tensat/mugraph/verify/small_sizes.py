@@ -69,8 +69,6 @@ def with_full_sums(
     are as few as in ``shrunk``. None where that has none.
 
     Args:
-        program: the program.
-        graph: the μGraph.
         only: of those variables, the ones that keep their sizes; all by default.
     """
     whole = summed_variables(program, graph)
@@ -236,7 +234,6 @@ def _smallest_splits(graph: MuGraph, parts: int = 0) -> SplitsOf:
     """Return each extent's smallest factor.
 
     Args:
-        graph: the μGraph.
         parts: of what is split into tiles the last of which is smaller; 0 for smallest factors there, too,
             or 2, if these are large.
     """

@@ -44,19 +44,18 @@ from relational_tensat.mugraph.verify.random_tests import (
 _LINEAR = frozenset({"sum", "scale", "neg", "rename", "repeat"})
 
 
-def stabilized(graph: MuGraph, seed: int = 0) -> MuGraph:
+def stabilized(graph: MuGraph) -> MuGraph:
     """Return a graph whose exponentials are of differences from maxima; the graph itself if it has none.
 
     Args:
         graph: a μGraph, or a program.
-        seed: of the random test that licenses it.
 
     Raises:
         VerificationError: rows may not be scaled, or what is computed of them cannot be rescaled.
     """
     if not has_exponentials(graph):
         return graph
-    difference = scaling_difference(graph, seed)
+    difference = scaling_difference(graph, 0)
     if difference is not None:
         raise VerificationError(
             f"{graph.name} cannot be made stable: when rows of exp are scaled, {difference}"
@@ -94,7 +93,6 @@ class _Stabilizer:
         self._steps: list[KernelStep] = []
 
     def result(self) -> MuGraph:
-        """Return the graph with maxima."""
         for step in self._graph.steps:
             if isinstance(step, Kernel):
                 self._add(self._kernel(step))

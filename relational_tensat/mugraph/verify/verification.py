@@ -117,7 +117,6 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> MuGraphVe
 
     Args:
         program: of operators of libraries only.
-        graph: the μGraph.
         seed: of all tests; give one that no search has used.
 
     Where a program takes windows of inputs, a μGraph that loads the same ones is tested without these, as
@@ -133,7 +132,7 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> MuGraphVe
     own = core_like(graph, program)
     if own is not None:
         return _with_whole(_verified(core(program), own, seed), program, graph, seed)
-    if not (is_small_enough(program) and is_small_enough(graph)):
+    if not (_is_small_enough(program) and _is_small_enough(graph)):
         raise VerificationError(
             f"{graph.name}: it loads other parts of inputs than its program takes"
         )
@@ -146,7 +145,7 @@ def _with_whole(
     passed: MuGraphVerification, program: MuGraph, graph: MuGraph, seed: int
 ) -> MuGraphVerification:
     """Return a verification of a core with tests of the whole, if it is small enough."""
-    if passed.difference is not None or not (is_small_enough(program) and is_small_enough(graph)):
+    if passed.difference is not None or not (_is_small_enough(program) and _is_small_enough(graph)):
         return passed
     first = seed + passed.small_tests + passed.full_tests
     difference = first_difference(program, graph, first, TESTS)
@@ -210,7 +209,7 @@ def _with_some_sums(program: MuGraph, graph: MuGraph) -> tuple[list[tuple[MuGrap
         found = None
         for variable in (*left, *sorted(summed - set(left))):
             both = with_full_sums(program, graph, kept | {variable})
-            if both is not None and all(map(is_small_enough, both)):
+            if both is not None and all(map(_is_small_enough, both)):
                 found, kept = both, kept | {variable}
             elif variable == left[0]:
                 return [], False
@@ -220,7 +219,7 @@ def _with_some_sums(program: MuGraph, graph: MuGraph) -> tuple[list[tuple[MuGrap
     return pairs, len(pairs) == 1
 
 
-def is_small_enough(graph: MuGraph) -> bool:
+def _is_small_enough(graph: MuGraph) -> bool:
     """Whether a graph can be evaluated at its own sizes in seconds."""
     return _largest(graph) <= _MOST_ELEMENTS
 

@@ -48,7 +48,6 @@ class Fused(FusedKernel):
     attrs = (Attr("mugraph", "str"), Attr("body", "str"))
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """Return the operators."""
         return [
             FusedPart(op, tuple(operands), {name: _value(value) for name, value in values.items()})
             for op, operands, values in _decoded(str_of(attrs, "body"))["parts"]

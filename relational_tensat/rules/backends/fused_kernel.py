@@ -90,7 +90,6 @@ class FusedKernel(Operator):
         return self.result(values, attrs)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
-        """Evaluate the parts, one after the other."""
         parts, kinds = self.typed_parts(types, attrs)
         values = list(flatten(inputs))
         for part in parts:
@@ -111,7 +110,6 @@ class FusedKernel(Operator):
         return max(flops)
 
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
-        """Its parts' work."""
         parts, kinds = self.typed_parts(inputs, attrs)
         first = sum(len(tensors_of(kind)) for kind in inputs)
         return [
@@ -125,7 +123,6 @@ class FusedKernel(Operator):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write its parts one after the other."""
         parts, kinds = self.typed_parts(types, attrs)
         names = list(inputs)
         for number, part in enumerate(parts, len(types)):

@@ -15,11 +15,10 @@ from relational_tensat.rules.backends.fused_kernel import (
     last_swapped,
 )
 from relational_tensat.tensor import Attrs, AttrValue, TensorType
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
-from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.samples import NUMBERS, Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.operators.windows import suggest_window
 from relational_tensat.tensor.types import FLOAT_DTYPES
@@ -79,7 +78,6 @@ class ConvAdd(FusedKernel):
         return get_operator("conv").suggest_operand(min(index, 2), own, hints)
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        """As a convolution's."""
         if attr in WINDOW:
             return suggest_window(attr.name, partial, hints)
         return super().suggest_attribute(attr, partial, hints)

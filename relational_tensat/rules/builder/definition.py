@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, get_type_hints
 
 from relational_tensat.base.errors import RuleError, UsageError
-from relational_tensat.rules.builder.expressions import (
-    Choice,
-    Tensor,
-    Value,
-    ValueLike,
-    syntax_of,
-)
+from relational_tensat.rules.builder.expressions import Choice, Tensor, Value, ValueLike, syntax_of
 from relational_tensat.rules.expansion import DIRECTION, VARIANTS
 from relational_tensat.rules.language import read_rule
 from relational_tensat.rules.model import Rule

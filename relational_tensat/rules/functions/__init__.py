@@ -3,12 +3,8 @@
 Importing this module makes them known: it is where others look them up.
 """
 
-from relational_tensat.rules.functions import (
-    tensors as tensor_functions,
-)
-from relational_tensat.rules.functions import (
-    values as value_functions,
-)
+from relational_tensat.rules.functions import tensors as tensor_functions
+from relational_tensat.rules.functions import values as value_functions
 from relational_tensat.rules.functions.registry import (
     Function,
     Inapplicable,

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.instance import Evaluate, PreparedRule, Types
-from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var, expr_text
 from relational_tensat.rules.soundness import traces
-from relational_tensat.rules.text import expr_text
 
 #: Cases to look for beside the outcomes of a comparison of numbers, in words.
 EQUAL = "equal numbers"

@@ -15,10 +15,9 @@ from relational_tensat.rules.instance import Instance, instantiate, typed_applic
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.requirements import Bindings, DrawPlan, SourceTerm
 from relational_tensat.rules.soundness.stress_instances import FarHints, further
-from relational_tensat.tensor.hints import Hints, RandomChoices
 from relational_tensat.tensor.operators import Attr, Operator
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication, RandomChoices
 from relational_tensat.tensor.operators.windows import resolve_padding
 from relational_tensat.tensor.types import (
     AttrItems,

@@ -17,7 +17,7 @@ from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.solved_instances import Reaching
 from relational_tensat.rules.soundness.solver import has_z3
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 
 #: Near configurations are drawn until so many in a row bring nothing new, or a multiple of those asked for.
 _QUIET = 40

@@ -85,10 +85,10 @@ class Judge:
             return LawOutcome.FAILS
         values = Values(configuration, sides.left, self.seed)
         if not self.floats:
-            outcome = judge_exactly(sides, values, self._field)
+            outcome = _judge_exactly(sides, values, self._field)
             if outcome is not LawOutcome.FAILS or tells_nan(sides):
                 return outcome
-        outcome = judge_in_floats(sides, values)
+        outcome = _judge_in_floats(sides, values)
         if outcome is LawOutcome.UNDEFINED and not self.floats:
             self.unsettled += 1
         if outcome is LawOutcome.HOLDS:
@@ -121,7 +121,7 @@ def tells_nan(sides: Sides) -> bool:
     return any(get_operator(node.op).tells_nan for node in nodes)
 
 
-def judge_exactly(sides: Sides, values: Values, field: Field) -> LawOutcome:
+def _judge_exactly(sides: Sides, values: Values, field: Field) -> LawOutcome:
     """Compare the two sides modulo a prime.
 
     On residues other than 0, which say whether the two are the same formula. If the right side divides, on
@@ -162,7 +162,7 @@ def evaluate_both(
         return LawOutcome.FAILS
 
 
-def judge_in_floats(sides: Sides, values: Values) -> LawOutcome:
+def _judge_in_floats(sides: Sides, values: Values) -> LawOutcome:
     """Compare the two sides in float64, on operands of every kind, wherever the left is finite."""
     outcome = LawOutcome.UNDEFINED
     for kind in KINDS:

@@ -228,7 +228,7 @@ _NEIGHBOURS = 8
 _STAYS = ("cast", "fill")
 
 
-def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
+def _on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
     """Compute a node in machine arithmetic.
 
     Raises:
@@ -243,16 +243,16 @@ def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
     return computed(node.op, operands, node.operand_types, dict(node.attrs), node.type)
 
 
-def on_wide_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
-    """Compute a node as ``on_machine``, float16 in float32; stored and converted values stay as they are.
+def _on_wide_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
+    """Compute a node as ``_on_machine``, float16 in float32; stored and converted values stay as they are.
 
     Raises:
-        Undefined: as ``on_machine``.
+        Undefined: as ``_on_machine``.
     """
     if node.op in _STAYS:
-        return on_machine(node, operands)
+        return _on_machine(node, operands)
     kinds = tuple(map(_wide, node.operand_types))
-    return on_machine(node._replace(operand_types=kinds, type=_wide(node.type)), operands)
+    return _on_machine(node._replace(operand_types=kinds, type=_wide(node.type)), operands)
 
 
 def _wide(kind: ValueType) -> ValueType:
@@ -295,7 +295,7 @@ def compared(
         The result, and the first element that differs.
     """
     everywhere = what is Operands.EXTREME
-    compute = on_wide_machine if sides.widened else on_machine
+    compute = _on_wide_machine if sides.widened else _on_machine
     with np.errstate(all="ignore"):
         results = evaluate_both(sides, operands, compute)
         if isinstance(results, LawOutcome):

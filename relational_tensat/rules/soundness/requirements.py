@@ -112,12 +112,11 @@ class SourceTerm:
                 yield from child.preorder()
 
 
-def source_term(term: Apply) -> SourceTerm:
-    """Prepare an application in the sources for drawing."""
+def _source_term(term: Apply) -> SourceTerm:
     operator, exprs = get_operator(term.op), dict(term.attrs)
     values = [(a.name, exprs.get(a.name, Literal(a.default))) for a in operator.attrs]
     children = tuple(
-        child.name if isinstance(child, Var) else source_term(child) for child in term.children
+        child.name if isinstance(child, Var) else _source_term(child) for child in term.children
     )
     names = [{child} if isinstance(child, str) else child.tensors for child in children]
     return SourceTerm(
@@ -144,7 +143,7 @@ class DrawPlan:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self.sources = tuple(map(source_term, rule.sources))
+        self.sources = tuple(map(_source_term, rule.sources))
         self.terms = tuple(term for source in self.sources for term in source.preorder())
         self.compiled = PreparedRule(rule)
         self.tensors = {name: i for i, name in enumerate(tensor_vars(rule))}

@@ -60,7 +60,7 @@ def verify_rule(
     verdict = verification.run(trials, shrink)
     if verdict.status == "sound":
         verdict = _on_machine(verification, verdict, seed, shrink)
-    for variant in tuple_variants(law) if verdict.status == "sound" else ():
+    for variant in _tuple_variants(law) if verdict.status == "sound" else ():
         of_tuples = _Verification(variant, seed, patience=0, near_only=True).run(
             _TUPLE_TRIALS, shrink
         )
@@ -169,7 +169,6 @@ class _Verification:
         return list({configuration.key: configuration for configuration in configurations}.values())
 
     def _first_failure(self, trials: Iterable[Trial]) -> Trial | None:
-        """Judge trials until one fails."""
         for trial in trials:
             in_floats = self.judge.floats
             outcome = self.judge.holds(trial.configuration, trial.sides)
@@ -276,7 +275,7 @@ class _Verification:
         return "float64" if self.judge.floats else "exact"
 
 
-def tuple_variants(rule: Rule) -> list[Rule]:
+def _tuple_variants(rule: Rule) -> list[Rule]:
     """Return the rule once per variable that may stand for a tuple, with a pair in its place.
 
     No condition may ask anything of the variable, since conditions on tuples do not hold, and no

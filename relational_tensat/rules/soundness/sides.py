@@ -57,11 +57,11 @@ def sides(compiled: PreparedRule, configuration: RuleConfiguration) -> Sides | N
     right = compiled.targets(configuration.symbols, configuration.var_types)
     if right is None:
         return None
-    left = source_instance(compiled.rule, configuration)
+    left = _source_instance(compiled.rule, configuration)
     return Sides(configuration.var_types, left, right, compiled.rule.widened)
 
 
-def source_instance(rule: Rule, configuration: RuleConfiguration) -> Instance:
+def _source_instance(rule: Rule, configuration: RuleConfiguration) -> Instance:
     """Return the sources in the form that targets have."""
     names = tensor_vars(rule)
     types: list[ValueType] = list(configuration.var_types)

@@ -21,7 +21,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.inputs import Types, retyped
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
-from relational_tensat.tensor.hints import RandomChoices
+from relational_tensat.tensor.operators.samples import RandomChoices
 from relational_tensat.tensor.types import AttrValue, TensorType
 
 _PLAIN = "float32"

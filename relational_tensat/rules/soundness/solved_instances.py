@@ -232,7 +232,6 @@ class Reaching:
             yield from self.redraw(form)
 
     def _names(self, term: Any) -> frozenset[str]:
-        """Return the names of the numbers in a term."""
         key = term.get_id()
         if key not in self._variables:
             if term.num_args() == 0:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 
 from relational_tensat.rules.model import Literal, Rule, nodes_of, parts_of
-from relational_tensat.tensor.hints import Hints, RandomChoices
 from relational_tensat.tensor.operators import Attr
+from relational_tensat.tensor.operators.samples import Hints, RandomChoices
 from relational_tensat.tensor.types import DTYPE_BYTES, AttrValue
 
 _RANKS = (6, 7, 8, 7, 4, 3, 2, 1)

@@ -191,7 +191,6 @@ def _index_operands(left: Instance) -> Iterator[tuple[int, int]]:
 
 
 def _nodes_of(left: Instance, variables: int, values: Sequence[int]) -> Iterator[int]:
-    """Yield the nodes that values are computed by."""
     for value in values:
         if value >= variables:
             yield value - variables

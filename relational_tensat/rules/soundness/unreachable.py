@@ -58,7 +58,6 @@ class _Meaning:
         self._atoms: dict[tuple[Expr, str], Any] = {}
 
     def truth(self, expr: Expr) -> Any:
-        """Return what is true or false."""
         import z3
 
         if isinstance(expr, Literal):

@@ -23,6 +23,7 @@ from relational_tensat.egraph.egraph import restore_egraph
 from relational_tensat.formats.json_graph import parse_graph
 from relational_tensat.rules.backends.backend import FUSED_FILE
 from relational_tensat.run.options import Options, resumable_options
+from relational_tensat.run.request import Run
 from relational_tensat.run.resume.record import (
     RunRecord,
     cost_digest,
@@ -31,7 +32,7 @@ from relational_tensat.run.resume.record import (
     record_of_rows,
 )
 from relational_tensat.run.stages.load import load, read_model
-from relational_tensat.run.values import LoadedRun, Model, Run
+from relational_tensat.run.values import LoadedRun, Model
 from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ from relational_tensat.rules.model import Apply, Literal, Rule, Var
 from relational_tensat.run.options import LOW, Options
 from relational_tensat.run.progress import Silent
 from relational_tensat.run.reports import BodyRewrite
-from relational_tensat.run.values import Model, Run
+from relational_tensat.run.request import Run
+from relational_tensat.run.values import Model
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, tensors_of
 
 if TYPE_CHECKING:

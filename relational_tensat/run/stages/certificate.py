@@ -27,9 +27,8 @@ from relational_tensat.certificate.proof_file import (
 )
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.other_sizes import ShapeSpecificError, at_other_sizes
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, rule_text
 from relational_tensat.rules.soundness.store import cached_verdicts, content_hash, shipped_verdicts
-from relational_tensat.rules.text import rule_text
 from relational_tensat.run.gain import MEASURED
 from relational_tensat.run.result import Result
 from relational_tensat.run.stages.compare_sizes import with_shared_weights
@@ -107,7 +106,6 @@ class _NumberedTerms:
         self.own: list[int] = []
 
     def numbers(self, terms: Sequence[int]) -> list[int]:
-        """Return the numbers of terms."""
         for term in self._explanation.terms.of(terms):
             if term not in self._number:
                 self._number[term] = len(self.terms)
@@ -117,7 +115,6 @@ class _NumberedTerms:
         return [self._number[term] for term in terms]
 
     def symbol(self, op: str, attrs: AttrItems) -> int:
-        """Return the number of an operator with attributes."""
         content = [op, [[name, value] for name, value in attrs]]
         number = self._symbol.setdefault(json.dumps(content), len(self.symbols))
         if number == len(self.symbols):
@@ -125,7 +122,6 @@ class _NumberedTerms:
         return number
 
     def step(self, place: int) -> dict[str, Any]:
-        """Return a step."""
         rewrite = self._explanation.rewrites[place]
         law, terms = rewrite.law, self._explanation.terms
         sides = []

@@ -23,13 +23,7 @@ from relational_tensat.run.values import CheckedRun, ExtractedRun, LoadedRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
-from relational_tensat.verify.inputs import (
-    RandomWeights,
-    can_reseed,
-    is_small,
-    own_weights,
-    reseed,
-)
+from relational_tensat.verify.inputs import RandomWeights, can_reseed, is_small, own_weights, reseed
 from relational_tensat.verify.quantization import compare_quantized, is_quantized
 from relational_tensat.verify.sensitivity import crossing_draws, crossings
 from relational_tensat.verify.sessions import Session

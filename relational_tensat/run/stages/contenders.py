@@ -20,7 +20,6 @@ from relational_tensat.cost.key import Contents, now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult
 from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract
-from relational_tensat.extract.cost_table import ask_for_chosen
 from relational_tensat.extract.families import FamilyChoice, cheapest_by_family
 from relational_tensat.extract.few_measurements import chosen_enodes
 from relational_tensat.extract.index import nodes_by_class
@@ -33,6 +32,7 @@ from relational_tensat.extract.problem import (
 )
 from relational_tensat.extract.tables import (
     TableProblem,
+    ask_for_chosen,
     choice_of,
     chosen_choice,
     chosen_graph,

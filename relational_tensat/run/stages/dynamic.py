@@ -22,10 +22,7 @@ from relational_tensat.explain.fault import Fault, fault_at
 from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, ShapeSpecificError, at_other_sizes
 from relational_tensat.explain.unions_at_sizes import ChosenAtSizes, UnlikeValuesError
-from relational_tensat.formats.dynamic.sized_model import (
-    DynamicModel,
-    text_of,
-)
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, text_of
 from relational_tensat.formats.dynamic.writer import write_dynamic
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.rules.backends.expand_to_onnx import expand_alike

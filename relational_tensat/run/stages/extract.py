@@ -13,12 +13,12 @@ from relational_tensat.base.deadline import GapPatience
 from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.kept_choice import cheapest_by_profile
 from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import (
     chosen_graph,
     extraction_problem,
+    forget_costs,
     rules_of_chosen,
 )
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx

@@ -38,12 +38,7 @@ from relational_tensat.custom_ops.function_check import compared_library, functi
 from relational_tensat.custom_ops.library import KernelOp, kernels_of
 from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
 from relational_tensat.custom_ops.part_times import PartTimes, SessionSetting
-from relational_tensat.custom_ops.parts import (
-    PartRow,
-    gain_us,
-    override_kernel,
-    timed_parts,
-)
+from relational_tensat.custom_ops.parts import PartRow, gain_us, override_kernel, timed_parts
 from relational_tensat.custom_ops.places import disjoint_places, parts_in, with_places
 from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.formats import save_model

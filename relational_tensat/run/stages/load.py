@@ -23,9 +23,10 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.store import check_trust, content_hash
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.run.options import INSIDE, KEEP, LOW, ONNXRUNTIME
+from relational_tensat.run.request import Run
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
-from relational_tensat.run.values import LoadedRun, Model, Run
+from relational_tensat.run.values import LoadedRun, Model
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
 from relational_tensat.tensor.uses import distinct_nodes, share_equal_weights
@@ -40,7 +41,7 @@ def read(run: Run) -> Model:
     """Read the model, and check where its large weights are to go."""
     if name := run.options.rules.backend:
         load_backend(name)  # a file may have kernels of it
-    return with_data_moved(run, read_model(run, run.source))
+    return _with_data_moved(run, read_model(run, run.source))
 
 
 def read_model(run: Run, source: Graph | str | Path) -> Model:
@@ -79,7 +80,7 @@ def read_model(run: Run, source: Graph | str | Path) -> Model:
     return Model(source, model.base.graph, model, notes=(note, *model.notes))
 
 
-def with_data_moved(run: Run, model: Model) -> Model:
+def _with_data_moved(run: Run, model: Model) -> Model:
     """Let a model's large weights go where the options say.
 
     Raises:

@@ -19,9 +19,8 @@ from relational_tensat.cost import CostSource, Device, ask_for_graph, graph_cost
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, SHORT_BUDGET_S, RaceResult, heat_rounds
 from relational_tensat.cost.source import Race
-from relational_tensat.extract.cost_table import forget_costs
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.extract.tables import TableProblem, extraction_problem
+from relational_tensat.extract.tables import TableProblem, extraction_problem, forget_costs
 from relational_tensat.run.end_to_end import RaceClock, TimedTask, inputs_to_time
 from relational_tensat.run.reports import NOT_RACED_ON, Contender, RaceReport, RaceRound
 from relational_tensat.run.stages.contenders import (

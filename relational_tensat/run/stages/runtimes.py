@@ -159,10 +159,10 @@ def _prepared(
 
 def clock_of(threads: int) -> Clock:
     """Return what times work of so many threads, which a runtime may have started itself."""
-    return process_us if threads == 1 else wall_us
+    return _process_us if threads == 1 else wall_us
 
 
-def process_us(function: Callable[[], object]) -> float:
+def _process_us(function: Callable[[], object]) -> float:
     """Return the CPU time of this process that one call takes, in microseconds."""
     start = time.process_time_ns()
     function()

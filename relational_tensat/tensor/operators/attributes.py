@@ -76,9 +76,9 @@ def bool_of(attrs: Attrs, name: str) -> bool:
     return cast(bool, attrs[name])
 
 
-def padding_of(attrs: Attrs, name: str = "pad") -> str | tuple[int, ...]:
-    """Return an attribute of kind padding."""
-    return cast("str | tuple[int, ...]", attrs[name])
+def padding_of(attrs: Attrs) -> str | tuple[int, ...]:
+    """Return the attribute ``pad``."""
+    return cast("str | tuple[int, ...]", attrs["pad"])
 
 
 def _checked(op: str, attr: Attr, attrs: Attrs) -> AttrValue:

@@ -12,11 +12,10 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Mapped, OnnxNode, input_type
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import broadcast, one_dtype, operands
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import DTYPE_BYTES, FLOAT_DTYPES, Attrs, TensorType

@@ -10,7 +10,6 @@ import numpy as np
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.floats import rounded
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
     Mapped,
@@ -20,7 +19,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     has_input,
 )
 from relational_tensat.tensor.operators.registry import get_operator, register
-from relational_tensat.tensor.operators.samples import PartialApplication, shape_of
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import operands
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import Attrs, TensorType, TupleType, ValueType, tensors_of

@@ -10,7 +10,6 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, float_of, ints_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -30,7 +29,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     static_ints,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication, ints_in
+from relational_tensat.tensor.operators.samples import NUMBERS, Hints, PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     broadcast,

@@ -10,7 +10,6 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError, UsageError, nearest
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, float_of, int_of, ints_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values
 from relational_tensat.tensor.operators.onnx_form import (
@@ -23,7 +22,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_ints,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.samples import NUMBERS, Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     DTYPE_BYTES,

@@ -10,7 +10,6 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -25,7 +24,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
 from relational_tensat.tensor.operators.traits import ACTIVATIONS, Family, Use, activate
 from relational_tensat.tensor.operators.work_steps import steps_of_product

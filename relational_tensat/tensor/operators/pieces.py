@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.tensor.hints import Hints, Shape
 from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.layout import Copy
@@ -23,7 +22,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     static_ints,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import PartialApplication, ints_in
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication, Shape, ints_in
 from relational_tensat.tensor.operators.shapes import check_axis, front_axis
 from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (

@@ -14,7 +14,6 @@ import numpy as np
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.floats import integer_range, rounded
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, int_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -29,16 +28,10 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import PartialApplication, shape_of
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication, shape_of
 from relational_tensat.tensor.operators.shapes import front_axis, operands
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.types import (
-    FLOAT_DTYPES,
-    Attrs,
-    AttrValue,
-    TensorType,
-    ValueType,
-)
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, AttrValue, TensorType, ValueType
 
 #: The integers that QuantizeLinear gives; DequantizeLinear takes the sums of their products, too.
 QUANTIZED_DTYPES = ("int8", "uint8", "int16", "uint16")

@@ -11,7 +11,6 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -25,7 +24,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     static_ints,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import PartialApplication, ints_in
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     check_axis,
@@ -73,7 +72,6 @@ class _Reduce(Operator):
         return np.asarray(result).astype(x.dtype, copy=False)  # NumPy sums small integers as int64
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """One per element of the operand."""
         return tensor(inputs[0], self.name).size
 
     def suggest_operand(

@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import (
@@ -26,7 +25,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     input_type,
 )
 from relational_tensat.tensor.operators.registry import register
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import check_length, one_dtype, operands, spatial
 from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.operators.windows import taps

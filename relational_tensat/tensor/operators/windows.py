@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.onnx_form import OnnxNode, attr_ints, attr_str
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import check_length
 from relational_tensat.tensor.types import AttrValue
 

@@ -10,7 +10,7 @@ from bench.synthesis.candidates import TermReaderOfTables
 from bench.synthesis.enumeration import TermBank
 from bench.synthesis.store import SynthesisStore
 from bench.synthesis.vocabulary import OperatorChoice, TermSetting, settings_of_operators
-from relational_tensat.rules.text import term_text
+from relational_tensat.rules.model import term_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType
 from tests.bench.synthesis.slow_terms import trees, value_of

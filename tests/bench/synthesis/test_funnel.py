@@ -14,7 +14,7 @@ from bench.synthesis.tools import SynthesisTools
 from relational_tensat.formats.frontend import save_model
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.text import term_text
+from relational_tensat.rules.model import term_text
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.types import TensorType
 

@@ -14,9 +14,8 @@ from bench.synthesis.pair_terms import is_permutative, rule_of
 from bench.synthesis.store import SynthesisStore
 from bench.synthesis.windows import exact_number
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Apply, Rule, Term, Var
+from relational_tensat.rules.model import Apply, Rule, Term, Var, expr_text, rule_text, term_text
 from relational_tensat.rules.soundness.draws import RuleConfiguration
-from relational_tensat.rules.text import expr_text, rule_text, term_text
 
 _TRIALS = 60
 

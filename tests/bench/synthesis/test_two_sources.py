@@ -12,8 +12,8 @@ from bench.synthesis.tools import SynthesisTools
 from bench.synthesis.two_sources import laws_of_two, rule_of_two
 from bench.synthesis.vocabulary import OperatorChoice, TermSetting
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import expr_text
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.text import expr_text
 from relational_tensat.tensor.types import TensorType
 
 _WEIGHT = TensorType("float32", (7, 5))

@@ -9,7 +9,7 @@ import pytest
 
 from bench.taso.rule_files import read_rules
 from relational_tensat.base.errors import RuleError
-from relational_tensat.rules.text import term_text
+from relational_tensat.rules.model import term_text
 
 SUM = "(ewadd ?input_1 ?input_2)=>(ewadd ?input_2 ?input_1)\n"
 PAIR = (

@@ -17,9 +17,8 @@ from bench.taso.rule_files import read_rules
 from bench.taso.samples import Samples, configured
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
-from relational_tensat.rules.model import Expr, Rule
+from relational_tensat.rules.model import Expr, Rule, expr_text, rule_text
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.text import expr_text, rule_text
 from relational_tensat.tensor.types import TensorType
 from tests.bench.taso.taso_files import MULTI, SINGLE, content, needs_published, reference
 from tests.explore.derivation.taso import conditional_taso_rules

@@ -12,10 +12,9 @@ from bench.taso.rule_files import read_rules
 from relational_tensat.rules.instance import PreparedRule
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, rule_text
 from relational_tensat.rules.soundness.draws import draw_configuration
-from relational_tensat.rules.text import rule_text
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 from tests.bench.taso.handwritten import ENLARGED, MERGED
 from tests.bench.taso.taso_files import MULTI, PROTOBUF, SINGLE, content, needs_published
 

@@ -16,10 +16,9 @@ from bench.taso.rule_files import finding, read_rules
 from bench.taso.samples import configured
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.model import Rule
+from relational_tensat.rules.model import Rule, expr_text
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.rules.text import expr_text
 from relational_tensat.tensor.types import TensorType
 from tests.tiers import nightly
 

@@ -15,8 +15,8 @@ from relational_tensat.rules.instance import source_nodes
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Literal, Rule
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
-from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import TensorType
 from tests.explore.derivation.examples import COMMUTES, rule
 

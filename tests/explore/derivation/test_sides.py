@@ -10,7 +10,7 @@ from relational_tensat.explore.derivation.configurations import generic_configur
 from relational_tensat.explore.derivation.derivation import both_sides
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.explore.derivation.examples import COMMUTES, rule
 

@@ -24,8 +24,7 @@ from relational_tensat.rules.backends.fused_chain import body_of
 from relational_tensat.rules.backends.fused_kernel import FusedPart
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Rule
-from relational_tensat.rules.text import rule_text
+from relational_tensat.rules.model import Rule, rule_text
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from tests.custom_ops.fused_files import builder
 from tests.with_compilers import needs_c

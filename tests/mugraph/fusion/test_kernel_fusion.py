@@ -18,8 +18,9 @@ from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains, program_of, row_kernel
 from relational_tensat.mugraph.verify.verification import verify_mugraph
+from relational_tensat.run.request import Run
 from relational_tensat.run.stages.explore import with_kernel_costs
-from relational_tensat.run.values import Model, Run
+from relational_tensat.run.values import Model
 from relational_tensat.tensor import Array
 from tests.with_compilers import needs_c
 

@@ -14,7 +14,7 @@ from relational_tensat.rules.soundness.inputs import in_dtype
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.rule_verification import _Verification
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import DTYPE_BYTES
 
 #: Configurations that the rule without the condition is verified on.

@@ -13,9 +13,9 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
 from relational_tensat.rules.soundness.requirements import DrawPlan
-from relational_tensat.tensor.hints import SeededChoices
 from relational_tensat.tensor.operators import get_operator, operators
 from relational_tensat.tensor.operators.attributes import ints_of, padding_of
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.operators.windows import resolve_padding
 
 

@@ -12,7 +12,7 @@ from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.machine import Operands, compared
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.sides import Sides
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import TensorType
 
 

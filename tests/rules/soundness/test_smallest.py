@@ -10,7 +10,7 @@ from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_conf
 from relational_tensat.rules.soundness.judgement import Judge, LawOutcome
 from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.rules.soundness.smallest import _neighbours, trimmed
-from relational_tensat.tensor.hints import SeededChoices
+from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import TensorType
 
 (RULE,) = parse_rules(

@@ -236,7 +236,6 @@ class _Watch:
             event.interrupt()
 
     def reraise(self) -> None:
-        """Raise what a callback raised during the run."""
         if self.raised is not None:
             raise self.raised
 

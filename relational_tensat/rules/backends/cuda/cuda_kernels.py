@@ -18,11 +18,10 @@ from relational_tensat.gpu.catalogue import ACTIVATION_CODES, BINARY_CODES
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart, in_turn
 from relational_tensat.rules.backends.scaled_product import SCALED, WINDOW, ConvAdd, scaled_product
 from relational_tensat.tensor import Attrs, TensorType, ValueType
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import str_of
 from relational_tensat.tensor.operators.base import Types
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 
 #: By their names in kernels, operators with attributes.
@@ -34,7 +33,7 @@ def activation_operator(act: str) -> tuple[str, Attrs]:
     return _OPERATORS.get(act, (act, {}))
 
 
-def activation_part(attrs: Attrs, operand: int) -> FusedPart | None:
+def _activation_part(attrs: Attrs, operand: int) -> FusedPart | None:
     """Return a kernel's activation as one of its parts; None where it has none."""
     act = str_of(attrs, "act")
     if act == NO_ACTIVATION:
@@ -51,7 +50,7 @@ class CudnnConvAdd(ConvAdd):
 
     def activation(self, attrs: Attrs, operand: int) -> FusedPart | None:
         """One of cuDNN's."""
-        return activation_part(attrs, operand)
+        return _activation_part(attrs, operand)
 
 
 CONVOLUTION_KERNELS: tuple[type[FusedKernel], ...] = (CudnnConvAdd,)
@@ -69,12 +68,11 @@ class CudaElementwise(FusedKernel):
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
         """The function of two elements, the activation."""
-        return in_turn(FusedPart(str_of(attrs, "op"), (0, 1)), activation_part(attrs, 2))
+        return in_turn(FusedPart(str_of(attrs, "op"), (0, 1)), _activation_part(attrs, 2))
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
-        """As a sum's."""
         return get_operator("add").suggest_operand(index, partial, hints)
 
 
@@ -153,7 +151,7 @@ class CudaProduct(FusedKernel):
         parts = scaled_product(self.name, inputs, attrs)
         for number in reversed(range(2, len(inputs))):
             parts.append(FusedPart("add", (len(inputs) + len(parts) - 1, number)))
-        return in_turn(*parts, activation_part(attrs, len(inputs) + len(parts) - 1))
+        return in_turn(*parts, _activation_part(attrs, len(inputs) + len(parts) - 1))
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         """Return the product's type, which the addend must have, too.
@@ -177,7 +175,6 @@ class CudaProduct(FusedKernel):
         return (*get_operator("matmul").weight_operands(inputs[:2]), *bias)
 
     def summed_terms(self, inputs: Types) -> int | None:
-        """As a product's."""
         return get_operator("matmul").summed_terms(inputs)
 
     def suggest_operand(

@@ -19,7 +19,6 @@ import numpy as np
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
@@ -35,7 +34,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_constant,
     input_type,
 )
-from relational_tensat.tensor.operators.samples import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.samples import NUMBERS, Hints, PartialApplication
 from relational_tensat.tensor.operators.shapes import one_dtype
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
@@ -93,7 +92,6 @@ class _Attention(FusedKernel):
         """Return what it does to operands of these types, as ``parts``."""
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Those of both products."""
         q, k, _ = (tensor(kind, self.name) for kind in inputs[:3])
         return 2 * k.shape[-2] * (q.size + tensor(output, self.name).size)
 
@@ -138,7 +136,6 @@ class Attention(_Attention):
         return _read(node)
 
     def _parts_of_floats(self, kinds: Sequence[TensorType], attrs: Attrs) -> list[FusedPart]:
-        """Return scores, softmax, product."""
         _check(self.name, kinds, attrs)
         return _of_heads(range(len(kinds)), len(kinds), kinds, attrs)
 
@@ -230,7 +227,6 @@ class Mask(FusedKernel):
         return [FusedPart("identity", (0,))]
 
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
-        """Compute it as it is written."""
         below = _BELOW.get(tensor(types[0], self.name).dtype, -math.inf)
         return np.maximum(inputs[0], np.minimum(_PART * np.asarray(inputs[0]), below))
 

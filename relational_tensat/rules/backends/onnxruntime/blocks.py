@@ -21,12 +21,11 @@ from relational_tensat.rules.backends.onnxruntime.kernels import (
 from relational_tensat.rules.backends.scaled_product import WINDOW, ConvAdd, window_of
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, str_of
 from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.operators.windows import suggest_window
 
@@ -75,7 +74,6 @@ class ToBlocks(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator."""
         last = int(bool_of(attrs, "channels_last"))
         return InBlocks(emitter).emit("ReorderInput", inputs, channels_last=last)
 
@@ -131,7 +129,6 @@ class FromBlocks(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator."""
         last, channels = int(bool_of(attrs, "channels_last")), tensor(types[0], self.name).shape[1]
         blocked = InBlocks(emitter)
         return blocked.emit("ReorderOutput", inputs, channels=channels, channels_last=last)
@@ -154,7 +151,6 @@ class BlockedConv(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator."""
         return _write_conv(inputs, types, output, attrs, emitter)
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
@@ -162,17 +158,14 @@ class BlockedConv(FusedKernel):
         return tuple(range(1, len(inputs)))
 
     def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
-        """As a convolution's."""
         return self.weight_operands(inputs)
 
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
-        """As a convolution's."""
         return get_operator("conv").suggest_operand(index, partial, hints)
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        """As a convolution's."""
         if attr in WINDOW:
             return suggest_window(attr.name, partial, hints)
         return super().suggest_attribute(attr, partial, hints)
@@ -196,7 +189,6 @@ class BlockedConvAdd(ConvAdd):
         return _write_conv([x, w, *(bias or [""]), z], types, output, attrs, emitter)
 
     def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
-        """As a convolution's."""
         return self.weight_operands(inputs)
 
 
@@ -207,7 +199,6 @@ class BlockedActivation(FusedKernel):
     attrs = (Attr("act", "str", choices=("relu", "sigmoid", "tanh", "gelu", SILU)),)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """That function."""
         if attrs["act"] == SILU:
             return [FusedPart("sigmoid", (0,)), FusedPart("mul", (0, 1))]
         return [FusedPart(str_of(attrs, "act"), (0,))]
@@ -240,31 +231,14 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
         arity = operator.arity
         takes_tuples = operator.takes_tuples
         attrs = operator.attrs
+        canonical = operator.canonical
+        normalize = operator.normalize
+        suggest_operand = operator.suggest_operand
+        suggest_attribute = operator.suggest_attribute
 
         def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-            """The operator."""
             count = sum(len(tensors_of(kind)) for kind in inputs)
             return [FusedPart(op, tuple(range(count)), attrs)]
-
-        def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
-            """As the operator's."""
-            return operator.canonical(inputs, attrs)
-
-        def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
-            """As the operator's."""
-            return operator.normalize(attrs)
-
-        def suggest_operand(
-            self, index: int, partial: PartialApplication, hints: Hints
-        ) -> TensorType | None:
-            """As the operator's."""
-            return operator.suggest_operand(index, partial, hints)
-
-        def suggest_attribute(
-            self, attr: Attr, partial: PartialApplication, hints: Hints
-        ) -> AttrValue:
-            """As the operator's."""
-            return operator.suggest_attribute(attr, partial, hints)
 
         def to_onnx(
             self,

@@ -22,19 +22,12 @@ from relational_tensat.rules.backends.onnxruntime.kernels import (
     CONTRIB,
     InPlaceOf,
 )
-from relational_tensat.tensor import (
-    Attrs,
-    AttrValue,
-    TensorType,
-    ValueType,
-    tensors_of,
-)
-from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import Attr, Family, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
 from relational_tensat.tensor.operators.work_steps import REQUANTIZED, ROW, STRETCH, SUMS
 
@@ -138,7 +131,6 @@ class QuantizedConv(_OnIntegers):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         kinds = [part for kind in types for part in tensors_of(kind)]
         image = _moved(kinds[0], CHANNELS_FIRST)
         x, filters, bias, result = inputs[:3], inputs[3:6], inputs[6:-2][:1], inputs[-2:]
@@ -209,7 +201,6 @@ def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
         def to_onnx(
             self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
         ) -> list[str]:
-            """Write onnxruntime's own operator, which is what is measured alone."""
             return emitter.emit_of(CONTRIB, f"QLinear{operator.onnx[0]}", inputs)
 
         def weight_operands(self, inputs: Types) -> tuple[int, ...]:
@@ -241,7 +232,6 @@ class QuantizedMean(_OnIntegers):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         return emitter.emit_of(CONTRIB, "QLinearGlobalAveragePool", inputs, channels_last=0)
 
 
@@ -253,12 +243,10 @@ class LargestOfIntegers(FusedKernel):
     attrs = (*get_operator("max_pool").attrs, _IS_LAST)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """The pooling."""
         window = {name: value for name, value in attrs.items() if name != _IS_LAST.name}
         return _around_last("max_pool", (0,), 1, window, attrs)
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        """As a pooling's."""
         if attr is _IS_LAST:
             return super().suggest_attribute(attr, partial, hints)
         return get_operator("max_pool").suggest_attribute(attr, partial, hints)
@@ -266,7 +254,6 @@ class LargestOfIntegers(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         image = _moved(tensor(types[0], self.name), CHANNELS_FIRST)
         own = InPlaceOf(emitter, "NhwcMaxPool", inputs)
         return get_operator("max_pool").to_onnx(inputs, (image,), output, attrs, own)

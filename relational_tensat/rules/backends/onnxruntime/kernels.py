@@ -57,27 +57,22 @@ class InBlocks:
 
     @property
     def opset(self) -> int:
-        """As the emitter's."""
         return self._emitter.opset
 
     def emit(
         self, op_type: str, inputs: Sequence[str], outputs: int | Sequence[str] = 1, **attrs: Any
     ) -> list[str]:
-        """Add such a node."""
         return self._emitter.emit_of(_DOMAIN, op_type, inputs, **attrs, **self._attrs)
 
     def emit_of(self, domain: str, op_type: str, inputs: Sequence[str], **attrs: Any) -> list[str]:
-        """As the emitter."""
         return self._emitter.emit_of(domain, op_type, inputs, **attrs)
 
     def constant(self, value: Array) -> str:
-        """As the emitter."""
         return self._emitter.constant(value)
 
     def call(
         self, domain: str, name: str, inputs: Names, body: FunctionBody, metadata: Mapping[str, str]
     ) -> list[str]:
-        """As the emitter."""
         return self._emitter.call(domain, name, inputs, body, metadata)
 
 
@@ -97,7 +92,6 @@ class InPlaceOf(InBlocks):
     def emit(
         self, op_type: str, inputs: Sequence[str], outputs: int | Sequence[str] = 1, **attrs: Any
     ) -> list[str]:
-        """Add the other node."""
         own = {**attrs, **self._attrs}
         return self._emitter.emit_of(CONTRIB, self._op_type, self._inputs, **own)
 
@@ -126,7 +120,6 @@ class SkipLayerNorm(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         epsilon = float_of(attrs, "epsilon")
         return emitter.emit_of(CONTRIB, "SkipLayerNormalization", inputs, epsilon=epsilon)
 
@@ -140,7 +133,6 @@ class Sum(FusedKernel):
     uses = (Use.VALUE, Use.ADDED)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """The sum."""
         return [FusedPart("add", (0, 1))]
 
     def to_onnx(
@@ -156,13 +148,11 @@ class SumLayerNorm(SkipLayerNorm):
     name = "ort_sum_layer_norm"
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """Sum, layer norm."""
         return _parts(Sum.name, attrs)
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write the two."""
         return FusedKernel.to_onnx(self, inputs, types, output, attrs, emitter)
 
 
@@ -250,7 +240,6 @@ class IntegerProduct(FusedKernel):
         return []
 
     def summed_dtype(self, inputs: Types, output: ValueType) -> str:
-        """Sums of integers."""
         return "int32"
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
@@ -261,7 +250,6 @@ class IntegerProduct(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         a, s, z, b, t, v, *bias = inputs
         return emitter.emit_of(CONTRIB, "MatMulIntegerToFloat", [a, b, s, t, z, v, *bias])
 
@@ -297,13 +285,11 @@ class ScaledProduct(FusedKernel):
         return get_operator("matmul").weight_operands(inputs)
 
     def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
-        """As a product's."""
         return get_operator("matmul").prepared_operands(inputs)
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         trans = {f"trans{name}": int(bool_of(attrs, f"trans_{name.lower()}")) for name in "AB"}
         alpha = float_of(attrs, "alpha")
         return emitter.emit_of(CONTRIB, "FusedMatMul", inputs, alpha=alpha, **trans)
@@ -327,7 +313,6 @@ class BiasGelu(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         return emitter.emit_of(CONTRIB, "BiasGelu", inputs)
 
 
@@ -351,7 +336,6 @@ class QuickGelu(FusedKernel):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator, which is what is measured alone."""
         alpha = float_of(attrs, "alpha")
         return emitter.emit_of(CONTRIB, "QuickGelu", inputs, alpha=alpha)
 

@@ -13,7 +13,6 @@ from typing import ClassVar
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Use
 from relational_tensat.tensor.operators.attributes import int_of
 from relational_tensat.tensor.operators.base import Types, tensor
@@ -26,7 +25,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     check_one_output,
     input_type,
 )
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 from relational_tensat.tensor.operators.work_steps import ROW
 
 #: x, cosines, sines.

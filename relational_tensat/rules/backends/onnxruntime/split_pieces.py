@@ -31,7 +31,6 @@ from relational_tensat.tensor import (
     ValueType,
     build_graph,
 )
-from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family
 from relational_tensat.tensor.operators.attributes import bool_of, int_of, ints_of
 from relational_tensat.tensor.operators.base import Types, tensor
@@ -44,7 +43,7 @@ from relational_tensat.tensor.operators.onnx_form import (
     emit_reduce,
     input_type,
 )
-from relational_tensat.tensor.operators.samples import PartialApplication
+from relational_tensat.tensor.operators.samples import Hints, PartialApplication
 
 _PLACE = (1, 1)
 #: How it is written.
@@ -114,13 +113,11 @@ class BlockedSpread(Spread):
     onnx = ()
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """That alone."""
         return [FusedPart(Spread.name, (0,), attrs)]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write onnxruntime's own operator."""
         scales = [1, 1, *ints_of(attrs, "sizes")]
         return InBlocks(emitter).emit("Upsample", inputs, scales=scales, mode="nearest")
 
@@ -141,13 +138,11 @@ class MeanOfImage(FusedKernel):
     attrs = (Attr("axes", "ints"), Attr("keepdims", "bool"))
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[FusedPart]:
-        """The mean."""
         return [FusedPart("reduce_mean", (0,), attrs)]
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write ReduceMean."""
         axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
         return emit_reduce(emitter, "ReduceMean", inputs[0], axes, keepdims)
 

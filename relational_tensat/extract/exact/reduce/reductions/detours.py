@@ -123,7 +123,6 @@ class _Detours:
         self._left_to_try = 0
 
     def nodes(self) -> Mask:
-        """Return the e-nodes that are left."""
         return np.array(self._alive, dtype=np.bool_)
 
     def drop_beyond(self, required: int) -> int:
