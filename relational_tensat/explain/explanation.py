@@ -1,6 +1,7 @@
 """The explanation of a run's result: every step from the original graph to the extracted one.
 
-Checking a step, knowing nothing of how it was found: only the rule, and the graphs before and after.
+``Checker`` checks each step. It knows nothing of how the step was found: only the rule, and the graphs
+before and after.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Laws: a rule on given signatures, as two sides over the rule's tensor variables.
 
-Two forms of a value are one because a rule requested it, or because their operands are one.
+Two forms of a value are one because a rule requested it (``Edge``), or because their operands are one
+(``Congruence``).
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ what it has made, and a way through it would never end. As it is, an edge needs 
 it, and a way between two forms that uses no edge later than the last that they need to be one does not come
 back to itself: so egg explains, too (Flatt et al., "Small Proofs from Congruence Closure", FMCAD 2022).
 
-The applications of rules that made unions, as a run logged them.
-
-FormGraph: e-nodes as they were when they came up, on the operands of then; and when two became one.
+The edges are ``applications`` of rules, as a run logged their unions. ``FormGraph`` has the forms: e-nodes
+on the operands of their time, and the times when two became one.
 """
 
 from __future__ import annotations

@@ -5,11 +5,9 @@ an edge is walked, the operands that its rule looks at get the forms that it fou
 Parts that the rule does not look at stay as they are. A node that several others use changes for all of
 them, unless its form is fixed: then the user that needs another form gets a node of its own.
 
-Operands that an application needs and the graph does not show where it is applied.
-
-A rule of two sources speaks, at one of them, of operands of the other; a law read backward may speak of
-operands that its target does not have. Any form of theirs will do: one of the graph is taken, or else
-built.
+``Supply`` finds operands that an application needs and the graph does not show at its place. A rule of two
+sources speaks, at one of them, of operands of the other; a law read backward may speak of operands that its
+target does not have. Any form of theirs will do: one of the graph is taken, or else built.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A step of an explanation: one application of one rule, as plain data.
 
-An edge that is about to be walked: which nodes are what its rule names.
+A ``Match`` belongs to an edge that is about to be walked: the nodes that its rule names.
 """
 
 from __future__ import annotations

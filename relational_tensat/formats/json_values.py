@@ -34,9 +34,8 @@
 - Numbers that are not finite are the strings "inf", "-inf" and "nan".
 - No other key is allowed, no key may occur twice, and the text is UTF-8.
 
-Attribute values and weight data: from NumPy and Python to JSON and back, exactly.
-
-Parsed JSON is read by checked access: every value has a path, and every message names it.
+This file turns attribute values and weight data into JSON and back, exactly. Parsed JSON is read through
+``JsonPlace``: every value has a path, and every message names it.
 """
 
 from __future__ import annotations

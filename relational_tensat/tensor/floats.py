@@ -1,6 +1,6 @@
 """Floating-point formats: the effect of rounding to an element type, and the numbers that it can hold.
 
-The error function for float64 arrays (NumPy has none, and math.erf takes one number).
+``erf`` is the error function of float64 arrays (NumPy has none, and math.erf takes one number).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The uses of a graph's values by operators.
 
-Equal weights are one: two layers' computations with them may be the same.
-
-Nodes that depend on weights only are computed before inference.
+``share_equal_weights`` makes equal weights one: two layers' computations with them may be the same.
+``inference_nodes`` leaves out nodes that depend on weights only, which are computed before inference.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The graphs at both ends of a run, read off the tables: nothing else of the e-graph is loaded for them.
 
-Tables that only some runs leave.
-
-Why rules were not used: those that matched, and brought no step to the result.
+``unused`` gives the rules that matched and brought no step to the result, and why. Some tables only some
+runs leave.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It listens on this machine only, under a path with a token that nobody else knows, and changes nothing.
 
-Questions of a served page that may take long, each kind with a connection of its own.
+Questions that may take long have connections of their own, one for each kind.
 """
 
 from __future__ import annotations

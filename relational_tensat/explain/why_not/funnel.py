@@ -1,8 +1,7 @@
 """Why a rule did not change a graph: how far its pattern got, and what rejected it.
 
-Full matches checked: which check of a rule rejected how many, and for what values.
-
-The outcome of the search for a rule's pattern, in a line.
+Full matches are judged: each check of the rule has its count, and the values that it rejected.
+``conclusion`` says it in a line.
 """
 
 from __future__ import annotations

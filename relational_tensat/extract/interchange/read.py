@@ -11,7 +11,7 @@ with others after the roots were written down, as in extraction-gym's lean-egg f
 Files of a million e-nodes are read column by column: one question says whether a column is right, and only
 if it is not, the place is searched for.
 
-Parsing a large e-graph file: quick, small in memory, and no key given twice goes unseen.
+The parser is quick, needs little memory, and sees each key that is given twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Scaled products of factors that may be transposed: one kernel in libraries of products.
-
-A convolution with an addend and an activation as one kernel, as several runtimes have it.
+"""Two kernels that several runtimes have: scaled products of factors that may be transposed, and
+convolutions with an addend and an activation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Functions of numbers, truth values and lists.
+"""Functions of numbers, truth values, lists and element types.
 
-Functions of lists of whole numbers, place by place: bounds of slices, widths of borders, axes.
-
-Functions of element types, given by name.
+Functions of lists of whole numbers work place by place: bounds of slices, widths of borders, axes. Element
+types are given by name.
 """
 
 from __future__ import annotations

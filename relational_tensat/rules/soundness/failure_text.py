@@ -1,6 +1,6 @@
-"""Turning a configuration where a law fails into a counterexample with plain numbers in it.
+"""A configuration where a law fails, as a counterexample with plain numbers in it: a snippet of Python.
 
-The words of counterexamples' snippets: typed tensors and operators on them.
+Snippets use the words ``tensor`` and ``apply``: typed tensors and operators on them.
 """
 
 from __future__ import annotations

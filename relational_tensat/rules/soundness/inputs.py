@@ -3,7 +3,7 @@
 From these the configuration follows: the sources are built up on them. So a number can be changed, and what
 comes out is valid, or not; it can be traced, and what the operators ask of it is known.
 
-A configuration of a rule with other element types or shapes, and the same attributes.
+``retyped`` gives a configuration other element types, and leaves its attributes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Whether a law holds on a machine: in the element types that its operands have, on given numbers.
 
 Integers have to agree wherever the left side is defined: no division by 0, no quotient outside the type, no
-float turned into an integer that it does not fit. Floats have to agree up to rounding, that of
-their operands included. If one side has no finite value, the other must have none: a law that is about
-finite numbers may make NaN of an infinity, no number of either, and neither of a number. Results that no
-operator rounds have to agree as they are. Zeros are equal whatever their sign.
+float turned into an integer that it does not fit. Floats have to agree up to rounding, that of their
+operands included. If one side has no finite value, the other must have none: a law that is about finite
+numbers may make NaN of an infinity, no number of either, and neither of a number. Results that no operator
+rounds have to agree as they are. Zeros are equal whatever their sign.
 
-Operands for machine arithmetic: ordinary numbers, the ends of what is moderate, and extremes.
+``Operands`` are ordinary numbers, the ends of moderate sizes, or extremes.
 """
 
 from __future__ import annotations

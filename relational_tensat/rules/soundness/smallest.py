@@ -1,8 +1,7 @@
 """The smallest configuration where a law fails, found by Hypothesis from one that was met.
 
-Smaller neighbours of a configuration: dimensions cut down, axes left out, plain element types.
-
-Steps that Hypothesis cannot take by simpler decisions; every neighbour that still fails is taken.
+Hypothesis shrinks by simpler decisions. ``trimmed`` takes the steps beyond them: dimensions cut down, axes
+left out, plain element types. Every neighbour that still fails is taken.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Verdicts that are kept: those that ship with the rules, and those of a user's own rules.
 
 Both are JSON files of verdicts by content hash. The user's is a cache: one that cannot be read, or that was
-made by other code, is as good as empty, and is overwritten. A verdict is about two
-hashes: of the rule's content, and of the code that says what rules mean.
+made by other code, is as good as empty, and is overwritten. The key of a verdict is two hashes: of the
+rule's content, and of the code that gives rules their meaning.
 
-Rules pass a gate before a run uses them: none that was not found to be sound.
+``check_trust`` is the gate before a run: it lets only sound rules through.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The verdict on a rule.
 
-Where a rule does not hold: operands, parameters, and the first element that differs.
+A ``Counterexample`` shows where a rule fails: operands, parameters, and the first element that differs.
 """
 
 from __future__ import annotations

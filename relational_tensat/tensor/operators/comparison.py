@@ -1,6 +1,4 @@
-"""Comparisons of floats, and what combines their results.
-
-Operators that choose between elements, and that say which are no numbers.
+"""Comparisons of floats, logic of their results, choices between elements, and the test for NaN.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Element-wise operators of one operand: arithmetic and its functions.
-
-What element-wise operators of one operand share.
+"""Element-wise operators of one operand: their base class, arithmetic and its functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Normalizations: by stored statistics, over the last axes, and softmax.
-
-Normalization by the root of the mean square, as language models have it.
+"""Normalizations: by stored statistics, over the last axes, by the root of the mean square, and softmax.
 """
 
 from __future__ import annotations

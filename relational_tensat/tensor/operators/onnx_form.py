@@ -1,11 +1,8 @@
-"""The ONNX operators that an operator reads and writes, and what it reads and writes them with.
+"""The ONNX operators that an operator reads and writes, and the functions for both.
 
-Reading ONNX nodes of any version: attributes that became inputs, defaults, static operands.
-
-Every function raises ``ShapeError`` where a node says something that is known at run time only;
-``registry.map_onnx`` then leaves the node opaque.
-
-Writing ONNX: the parts that several operators emit alike.
+Nodes of any version are read: attributes that became inputs, defaults, static operands. Every such function
+raises ``ShapeError`` where a node says something that is known at run time only; ``registry.map_onnx`` then
+leaves the node opaque.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The few words in which operators say what they are to other rooms: kernels, families, uses.
 
-The activations that conv, matmul and pool operators can have fused.
+``activate`` has the activations that conv, matmul and pool operators can have fused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Padding and output sizes of windows that slide: convolutions and pools.
 
-One list entry per spatial dimension throughout. A window of ``kernel`` taps, ``dilation`` apart,
-covers ``(kernel - 1) * dilation + 1`` elements.
+One list entry per spatial dimension throughout. A window of ``kernel`` taps, ``dilation`` apart, covers
+``(kernel - 1) * dilation + 1`` elements.
 
-Sliding windows over NumPy arrays: all at once, or one kernel tap at a time (no loop over positions).
+``windows`` gives the windows over a NumPy array all at once, ``taps`` one kernel tap at a time: neither
+loops over positions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Graphs, as a page draws them.
+"""Graphs, e-classes and the film, as a page draws them: plain data that becomes JSON.
 
-A value is called by its ``id`` within a frame, operators by their index in ``PageData.forms``.
-
-Plain data as JSON.
-
-E-classes, as a page shows them: classes and e-nodes by their ids in the database.
-
-The film, as a page shows it.
+A value has its ``id`` within a frame, an operator its index in ``PageData.forms``, classes and e-nodes
+their ids in the database.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """All that a page shows, as plain data: ``page/src/data.ts`` declares the same for the drawing.
 
-Costs are microseconds.
-
-How a run searched, as a page shows it.
+Costs are microseconds. ``SearchCourse`` shows how a run searched.
 """
 
 from __future__ import annotations

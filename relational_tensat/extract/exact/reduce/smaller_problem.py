@@ -4,12 +4,11 @@ A reduction maps a :class:`Reduced` to a smaller one and keeps at least one opti
 renumbered each time. ``node_origin`` and ``class_origin`` name them in the e-graph that all began with, and
 ``fixed`` holds the choices already made for classes that are gone.
 
-An e-node may stand for several of the source, a *chain*: one that was merged with what it needs.
-The way back gathers all e-nodes that the chosen ones stand for and derives the root from them.
-They were paid for together, so no choice among them costs more; and as the smaller choice is
-acyclic, they derive the root.
+An e-node may stand for several of the source, a *chain*: one that was merged with what it needs. The way
+back gathers all e-nodes that the chosen ones stand for and derives the root from them. They were paid for
+together, so no choice among them costs more; and as the smaller choice is acyclic, they derive the root.
 
-An e-graph that is being rewritten e-node by e-node, for reductions that make new e-nodes.
+Reductions that make new e-nodes rewrite a ``Draft`` of the e-graph, e-node by e-node.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Products as cuBLASLt has them: scaled, factors transposed, with an addend, a bias and an activation.
+"""The kernels of an NVIDIA GPU that do several operators at once.
 
-The activations that kernels apply on their way out, as operators.
-
-Convolutions with an addend as cuDNN has them; those with bias and relu are plain operators.
-
-Functions of two elements with an activation behind them: one launch of our kernel ``binary``.
-
-Norms of a sum of two tensors, which they add themselves: our kernels ``layer_norm`` and ``rms_norm``.
+- products of cuBLASLt: scaled, factors transposed, with an addend, a bias and an activation;
+- convolutions of cuDNN with an addend (those with bias and relu are plain operators);
+- functions of two elements with an activation behind them, by our kernel ``binary``;
+- norms of a sum of two tensors, by our kernels ``layer_norm`` and ``rms_norm``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Convolutions on integers that onnxruntime makes whatever they cost.
+"""Convolutions on integers that onnxruntime makes at any cost, as part of its changes to quantized graphs.
 
-Of few channels, one on floats between what dequantizes and quantizes is quicker: rows of windows are copied
-(3 channels, 128x128 places, 3x3, 32 filters: 85 us beside 66; AMD EPYC, 2026-11-28).
-
-The changes that onnxruntime makes to quantized graphs before it makes kernels on integers.
+Of few channels, a convolution on floats between Dequantize and Quantize is quicker: rows of windows are
+copied (3 channels, 128x128 places, 3x3, 32 filters: 85 us beside 66; AMD EPYC, 2026-11-28).
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Pieces of a value along an axis: onnxruntime makes one Split of slices and gathers that are all of it.
+"""Spellings that change the kernels of onnxruntime: pieces of a value, gates of images, plain sums.
 
-A number per channel spread over an image, so that an image in blocks is multiplied where it is.
-
-onnxruntime brings an image out of blocks to multiply it by a gate of one number per channel, and back: in
-blocks it multiplies images of one size only. Resize gives such an image, in blocks, too.
-
-Spellings of which onnxruntime makes no kernel: a Sum, or a ReduceMean of images.
-
-They compute the same as Add and GlobalAveragePool, and are read as these. But only of these it makes the
-layer norm of a sum, the mean of images in blocks, and the mean of integers.
+It makes one Split of slices and gathers that are all of a value. It brings an image out of blocks to
+multiply it by a gate of one number per channel, and back: in blocks it multiplies images of one size only.
+Resize spreads the number over an image, in blocks, too. Of a Sum, or a ReduceMean of images, it makes no
+kernel. They compute the same as Add and GlobalAveragePool, and are read as these. But only of these it
+makes the layer norm of a sum, the mean of images in blocks, and the mean of integers.
 """
 
 from __future__ import annotations
