@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -92,6 +92,7 @@ class TimedTask:
         device: what runs them; ``key`` what it was where they were found.
         graphs: the original first.
         inputs: a value for each.
+        known: graphs with weights that were drawn before, here; they grow.
     """
 
     device: Device
@@ -99,6 +100,11 @@ class TimedTask:
     graphs: tuple[Graph, ...]
     inputs: Mapping[str, Array]
     seed: int
+    known: dict[Graph, Graph] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[type[TimedTask], tuple[object, ...]]:
+        """Pickle what weights are drawn from, which is little."""
+        return TimedTask, (self.device, self.key, self.graphs, self.inputs, self.seed)
 
     def drawn(self) -> list[Graph]:
         """Return the graphs with weights that are drawn.
@@ -108,7 +114,10 @@ class TimedTask:
             OtherMachineError: the device is another one than where they were found.
         """
         check_is_same(self.device, self.key)
-        return [with_drawn_weights(graph, self.seed) for graph in self.graphs]
+        for graph in self.graphs:
+            if graph not in self.known:
+                self.known[graph] = with_drawn_weights(graph, self.seed)
+        return [self.known[graph] for graph in self.graphs]
 
 
 def _time_whole(task: TimedTask) -> WholeTiming | Unmeasurable:

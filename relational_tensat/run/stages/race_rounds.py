@@ -164,10 +164,10 @@ def _race(
     been timed, or the time is over.
     """
     loaded = extracted.loaded
-    least_s = None
+    least_s, known = None, dict[Graph, Graph]()
     if is_short and timed.hash_of(extracted.graph) not in timed.known:
         # before others are extracted, which would be in vain
-        heats = _heats(loaded, device, [loaded.original, extracted.graph], clock)
+        heats = _heats(loaded, device, [loaded.original, extracted.graph], clock, known)
         least_s = _undisturbed(loaded, clock, first_heats_s, heats)
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
@@ -186,7 +186,7 @@ def _race(
         return False
     for each in others or found:  # what it is run by is known then
         yield partial(loaded.cost.as_timed, each.graph)
-    raced, result = _heats_of(loaded, device, others or found, clock, least_s)
+    raced, result = _heats_of(loaded, device, others or found, clock, least_s, known)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
@@ -208,15 +208,17 @@ def _heats_of(
     found: Sequence[Contestant],
     clock: RaceClock,
     least_s: float | None,
+    known: dict[Graph, Graph],
 ) -> tuple[Sequence[Contestant], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result.
 
     Args:
         least_s: of ``RaceTask``.
+        known: of ``TimedTask``.
     """
     graphs = [loaded.original, *(candidate.graph for candidate in found)]
     at_least = 1 + any(each.is_by_profile for each in found[1:])
-    task = RaceTask(_heats(loaded, device, graphs, clock), least_s, at_least)
+    task = RaceTask(_heats(loaded, device, graphs, clock, known), least_s, at_least)
     result = _undisturbed(loaded, clock, run_race, task)
     return found[: len(result.standings)], result
 
@@ -243,8 +245,14 @@ def _check_modelled(loaded: LoadedRun) -> None:
         raise NotRacedError(too_slow(least_s))
 
 
-def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph], clock: RaceClock) -> Heats:
-    """Return heats of graphs.
+def _heats(
+    loaded: LoadedRun,
+    device: Device,
+    graphs: Sequence[Graph],
+    clock: RaceClock,
+    known: dict[Graph, Graph],
+) -> Heats:
+    """Return heats of graphs; ``known`` as of ``TimedTask``.
 
     Raises:
         InputError: there are no values that they could be run on.
@@ -252,7 +260,7 @@ def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph], clock: Ra
     seed = loaded.run.options.process.seed
     inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
     as_timed = tuple(map(loaded.cost.as_timed, graphs))
-    task = TimedTask(device, device.key, as_timed, inputs, seed)
+    task = TimedTask(device, device.key, as_timed, inputs, seed, known)
     return Heats(task, clock.budget_s, clock.passed_s)
 
 

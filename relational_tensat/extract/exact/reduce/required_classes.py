@@ -132,7 +132,5 @@ def node_needs(
 
 def _user_classes(problem: ExtractionProblem) -> list[list[int]]:
     """Return, per class, the classes of the e-nodes that need it."""
-    return [
-        sorted({int(problem.node_class[node]) for node in users})
-        for users in parents_by_class(problem)
-    ]
+    owner = problem.node_class.tolist()
+    return [sorted({owner[node] for node in users}) for users in parents_by_class(problem)]
