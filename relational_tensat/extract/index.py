@@ -72,6 +72,12 @@ def children_by_node(problem: ExtractionProblem) -> Adjacency:
 
 
 @_made_once
+def child_sets(problem: ExtractionProblem) -> Sequence[frozenset[int]]:
+    """Return the child classes of every e-node as sets."""
+    return [frozenset(part) for part in children_by_node(problem)]
+
+
+@_made_once
 def derivations(problem: ExtractionProblem) -> Mapping[int, int]:
     """Return every derivable class and the e-node that derives it first, children first."""
     return derivations_by(problem, np.ones(problem.n_nodes, dtype=np.bool_))
