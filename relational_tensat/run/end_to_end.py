@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from relational_tensat.base.runner import undisturbed
 from relational_tensat.cost import Device, Unmeasurable
 from relational_tensat.cost.device import DeviceKey, WholeTiming
 from relational_tensat.cost.key import check_is_same
-from relational_tensat.tensor import Array, Graph
+from relational_tensat.tensor import Array, Graph, Weight
 from relational_tensat.verify.fold import assume_folded, fold_weights
-from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs
 
 
 class RaceClock:
@@ -140,13 +140,21 @@ def inputs_to_time(
 
 
 def with_drawn_weights(graph: Graph, seed: int) -> Graph:
-    """Return a graph with what depends on weights only folded, and new random weights.
+    """Return a graph with what depends on weights only folded, and random weights where it has none.
 
     Models of shapes only have no weights, and light ones have constant ones, which onnxruntime makes
     from a number at each run. Where weights have no data, what would be folded is drawn as well.
     """
     folded = assume_folded(fold_weights(graph))
-    return reseed(folded, RandomWeights(folded, seed, keep=False))
+    data = {name: weight.data for name, weight in folded.weights.items()}
+    unknown = [
+        n for n, own in data.items() if own is None or (own.size > 1 and not any(own.strides))
+    ]
+    if not unknown:
+        return replace(folded, origin=None)
+    drawn = RandomWeights(folded, seed, keep=False)
+    weights = {name: Weight(folded.weights[name].type, drawn[name]) for name in unknown}
+    return replace(folded, weights={**folded.weights, **weights}, origin=None)
 
 
 def unmasked(inputs: Mapping[str, Array]) -> dict[str, Array]:
