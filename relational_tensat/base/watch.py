@@ -199,6 +199,7 @@ class Guard:
     Attributes:
         reason: ``time`` (or what ``end_at`` says) or ``interrupted`` once one of them has happened, else
             None.
+        at_limit: what the reason is at the limit.
     """
 
     def __init__(self, stop: Callable[[], None], limit_s: float = math.inf) -> None:
@@ -212,7 +213,7 @@ class Guard:
         self._interrupt = stop
         self._defers = False
         self._limit = self._deadline = now_s() + limit_s
-        self._at_limit = "time"
+        self.at_limit = "time"
         self._moved = threading.Event()
 
     @property
@@ -222,7 +223,7 @@ class Guard:
 
     def end_at(self, moment_s: float, reason: str) -> None:
         """Stop at a moment of ``now_s`` unless the limit comes first; called again, it moves the moment."""
-        self._deadline, self._at_limit = min(
+        self._deadline, self.at_limit = min(
             (moment_s, reason), (self._limit, "time"), key=lambda end: end[0]
         )
         self._moved.set()
@@ -262,7 +263,7 @@ class Guard:
             self._moved.wait(max(left_s, _LEAST_WAIT_S))
             self._moved.clear()
         if not ended.is_set():
-            self._stop(self._at_limit)
+            self._stop(self.at_limit)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         if self._pressed:

@@ -188,6 +188,9 @@ class Device(Protocol):
         Operators whose kernel is free under the kind's protocol are never asked for.
         """
 
+    def make_ready(self, graphs: Sequence[Graph]) -> None:
+        """Do for graphs what is done once for all heats, so that no heat takes longer for it."""
+
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> Sequence[float] | Unmeasurable:

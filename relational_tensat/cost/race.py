@@ -124,7 +124,7 @@ def corrections_of(outcomes: Sequence[RaceOutcome]) -> Corrections:
 TimingRound: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
 
 #: Raised whenever results of before no longer count: graphs are run, or written, in another way.
-RACE_VERSION = 2
+RACE_VERSION = 3
 #: Fewer heats say nothing.
 LEAST_HEATS = 5
 #: With modelled costs and normal effort, a race takes so long at most, or so few heats have to fit into it.

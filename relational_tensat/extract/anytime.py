@@ -10,6 +10,7 @@ that chooses by graphs may then continue from another of several cheapest ones o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple, fields, replace
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
 LEAST_S = 0.5
 """So long an extraction between iterations may take in any case."""
 
+LEAST_PROOF_S = 1.0
+"""So long a proof may take, whatever the gap."""
+
 
 class AnytimeExtractor:
     """Extracts from an e-graph while it is explored, and in the end.
@@ -72,7 +76,15 @@ class AnytimeExtractor:
         process: ProcessOptions,
         progress: ExtractionProgress,
         watch: Watch | None = None,
+        *,
+        is_patient: bool = True,
     ) -> None:
+        """Begin without a graph.
+
+        Args:
+            is_patient: whether each extraction takes its time; else a proof ends once what may still be
+                gained is not worth the wait.
+        """
         self.log: list[ExtractionEntry] = []
         self.spent_s = 0.0
         self._egraph = egraph
@@ -80,6 +92,7 @@ class AnytimeExtractor:
         self._options = options
         self._process = process
         self._progress = progress
+        self._is_patient = is_patient
         self.watch = watch or Watch()
         self._started = now_s()
         self._best_us = self.original_us = graph_cost_us(egraph.graph, cost)
@@ -196,14 +209,13 @@ class AnytimeExtractor:
         watch = self.watch.within(options.time_limit_s, should_stop)
         return extract(problem, options, self._process, watch=watch, start=subgraph.known).cost_us
 
-    def finish(self, iteration: int, patience: GapPatience | None = None) -> Extraction:
+    def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
 
         Where that finds nothing as cheap as an extraction before it did, it is what that found.
 
         Args:
             iteration: the last one of exploration.
-            patience: may end it before its time limit.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed twice.
@@ -211,7 +223,7 @@ class AnytimeExtractor:
         """
         start_s = now_s()
         with self.watch.watching():
-            search = self._searching(self._options.time_limit_s, patience=patience)
+            search = self._searching(self._options.time_limit_s)
             table, extraction = settle(self._egraph, self._cost, search, self._measuring)
             is_cheaper = self._is_cheaper(extraction.cost_us)
             self._best_us = min(self._best_us, extraction.cost_us)
@@ -236,24 +248,22 @@ class AnytimeExtractor:
     def _is_cheaper(self, cost_us: float) -> bool:
         return cost_us < self._best_us * (1 - COST_TOLERANCE)
 
-    def _searching(
-        self,
-        limit_s: float,
-        should_stop: ShouldStop | None = None,
-        patience: GapPatience | None = None,
-    ) -> Search:
+    def _searching(self, limit_s: float, should_stop: ShouldStop | None = None) -> Search:
         """Return what searches an extraction problem, beginning from a choice.
 
         Args:
             limit_s: seconds of all searches together; each may take ``LEAST_S``.
         """
         spent_s = 0.0
+        patience = GapPatience(math.inf if self._is_patient else LEAST_PROOF_S)
         is_exact = self._options.extractor == "ilp"  # then there is a best so far
 
         def progress(cost_us: float, bound_us: float) -> None:
-            if patience is not None:
-                patience.note(cost_us, bound_us)
+            patience.note(cost_us, bound_us)
             self._progress.extraction(cost_us, bound_us)
+
+        def is_over() -> bool:
+            return patience.is_over() or (should_stop is not None and should_stop())
 
         def search(table: TableProblem, quick: Ints | None) -> Extraction:
             nonlocal spent_s
@@ -272,7 +282,7 @@ class AnytimeExtractor:
                     table.problem,
                     replace(self._options, time_limit_s=left_s),
                     self._process,
-                    watch=self.watch.within(left_s, patience.is_over if patience else should_stop),
+                    watch=self.watch.within(left_s, is_over),
                     progress=progress,
                     start=min(starts, key=partial(dag_cost_us, table.problem), default=None),
                 )

@@ -7,9 +7,9 @@ for them again and again.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,14 +20,16 @@ from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 #: Per class or e-node, the e-nodes or classes that stand to it as asked for. Not to be changed.
 Adjacency: TypeAlias = Sequence[Sequence[int]]
 
+_Lists = TypeVar("_Lists")
+
 
 def _made_once(
-    make: Callable[[ExtractionProblem], Adjacency],
-) -> Callable[[ExtractionProblem], Adjacency]:
-    cached: WeakKeyDictionary[ExtractionProblem, Adjacency] = WeakKeyDictionary()
+    make: Callable[[ExtractionProblem], _Lists],
+) -> Callable[[ExtractionProblem], _Lists]:
+    cached: WeakKeyDictionary[ExtractionProblem, _Lists] = WeakKeyDictionary()
 
     @wraps(make)
-    def remembered(problem: ExtractionProblem) -> Adjacency:
+    def remembered(problem: ExtractionProblem) -> _Lists:
         lists = cached.get(problem)
         if lists is None:
             lists = cached[problem] = make(problem)
@@ -69,17 +71,22 @@ def children_by_node(problem: ExtractionProblem) -> Adjacency:
     return [flat[ends[node] : ends[node + 1]] for node in range(problem.n_nodes)]
 
 
-def derivations(
-    problem: ExtractionProblem, usable: NDArray[np.bool_] | None = None
-) -> dict[int, int]:
-    """Return every derivable class and the e-node that derives it first, children first.
+@_made_once
+def child_sets(problem: ExtractionProblem) -> Sequence[frozenset[int]]:
+    """Return the child classes of every e-node as sets."""
+    return [frozenset(part) for part in children_by_node(problem)]
 
-    Args:
-        problem: the e-graph.
-        usable: per e-node, whether it may be used; by default all may.
-    """
+
+@_made_once
+def derivations(problem: ExtractionProblem) -> Mapping[int, int]:
+    """Return every derivable class and the e-node that derives it first, children first."""
+    return derivations_by(problem, np.ones(problem.n_nodes, dtype=np.bool_))
+
+
+def derivations_by(problem: ExtractionProblem, usable: NDArray[np.bool_]) -> dict[int, int]:
+    """Return the same by e-nodes that may be used."""
     missing_count = np.diff(problem.child_ptr).tolist()
-    is_usable = [True] * problem.n_nodes if usable is None else usable.tolist()
+    is_usable = usable.tolist()
     node_class = problem.node_class.tolist()
     users = parents_by_class(problem)
     derived: dict[int, int] = {}

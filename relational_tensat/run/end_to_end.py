@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from relational_tensat.base.runner import undisturbed
 from relational_tensat.cost import Device, Unmeasurable
 from relational_tensat.cost.device import DeviceKey, WholeTiming
 from relational_tensat.cost.key import check_is_same
-from relational_tensat.tensor import Array, Graph
+from relational_tensat.tensor import Array, Graph, Weight
 from relational_tensat.verify.fold import assume_folded, fold_weights
-from relational_tensat.verify.inputs import RandomWeights, draw_inputs, reseed
+from relational_tensat.verify.inputs import RandomWeights, draw_inputs
 
 
 class RaceClock:
@@ -92,6 +92,7 @@ class TimedTask:
         device: it runs them; ``key`` is its key when they were found.
         graphs: the original first.
         inputs: a value for each.
+        known: graphs with weights that were drawn before, here; they grow.
     """
 
     device: Device
@@ -99,6 +100,11 @@ class TimedTask:
     graphs: tuple[Graph, ...]
     inputs: Mapping[str, Array]
     seed: int
+    known: dict[Graph, Graph] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[type[TimedTask], tuple[object, ...]]:
+        """Pickle what weights are drawn from, which is little."""
+        return TimedTask, (self.device, self.key, self.graphs, self.inputs, self.seed)
 
     def drawn(self) -> list[Graph]:
         """Return the graphs with weights that are drawn.
@@ -108,7 +114,10 @@ class TimedTask:
             OtherMachineError: the device is another one than where they were found.
         """
         check_is_same(self.device, self.key)
-        return [with_drawn_weights(graph, self.seed) for graph in self.graphs]
+        for graph in self.graphs:
+            if graph not in self.known:
+                self.known[graph] = with_drawn_weights(graph, self.seed)
+        return [self.known[graph] for graph in self.graphs]
 
 
 def _time_whole(task: TimedTask) -> WholeTiming | Unmeasurable:
@@ -131,13 +140,21 @@ def inputs_to_time(
 
 
 def with_drawn_weights(graph: Graph, seed: int) -> Graph:
-    """Return a graph with what depends on weights only folded, and new random weights.
+    """Return a graph with what depends on weights only folded, and random weights where it has none.
 
     Models of shapes only have no weights, and light ones have constant ones, which onnxruntime makes from a
     number at each run. If weights have no data, those that would be folded are drawn as well.
     """
     folded = assume_folded(fold_weights(graph))
-    return reseed(folded, RandomWeights(folded, seed, keep=False))
+    data = {name: weight.data for name, weight in folded.weights.items()}
+    unknown = [
+        n for n, own in data.items() if own is None or (own.size > 1 and not any(own.strides))
+    ]
+    if not unknown:
+        return replace(folded, origin=None)
+    drawn = RandomWeights(folded, seed, keep=False)
+    weights = {name: Weight(folded.weights[name].type, drawn[name]) for name in unknown}
+    return replace(folded, weights={**folded.weights, **weights}, origin=None)
 
 
 def unmasked(inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -13,6 +13,9 @@ import numpy as np
 from relational_tensat.tensor import Array, Graph, TensorType, ValueType, Weight, build_graph
 from relational_tensat.verify.evaluate import evaluate_weight_only, foldable_values
 
+#: Elements that say of most arrays that not all are equal.
+_FEW = 16
+
 
 def fold_weights(graph: Graph) -> Graph:
     """Return the graph with every value that is computable from weights' data as a weight itself.
@@ -71,7 +74,9 @@ def _compact(array: Array) -> Array:
 
     Its file is written at each of several sizes: a transposed view would be copied each time.
     """
-    if array.size < 2 or not bool((array == array.flat[0]).all()):
+    first = array.flat[0] if array.size else None
+    is_equal = array.size > 1 and bool((array.flat[:_FEW] == first).all())  # mostly not these
+    if not is_equal or not bool((array == first).all()):
         return np.asarray(array, order="C")
     return np.broadcast_to(array.flat[0], array.shape)
 

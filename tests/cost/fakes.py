@@ -98,6 +98,9 @@ class FakeDevice:
             time_us = self.time_us(configuration)
             yield configuration, TimingSample(time_us * 1.1, time_us, time_us * 1.5, 30)
 
+    def make_ready(self, graphs: Sequence[Graph]) -> None:
+        """Do nothing."""
+
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> Sequence[float] | Unmeasurable:

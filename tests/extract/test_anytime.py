@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ import duckdb
 import pytest
 
 from relational_tensat import Options, optimize
+from relational_tensat.base.deadline import GapPatience
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
@@ -64,6 +66,25 @@ class Run:
         """Return the final extraction, and what the graph in the table ``chosen`` costs."""
         extraction = self.extractor.finish(9)
         return extraction, graph_cost_us(chosen_graph(self.egraph), COST)
+
+
+def test_a_proof_that_is_not_worth_the_wait_ends_with_the_best_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Run(example_rules("join-products", "same", "regroup"), Options())
+    run.explore()
+    proven, _ = run.finish()
+    monkeypatch.setattr(GapPatience, "is_over", lambda proof: proof._least_s < math.inf)
+    assert proven.optimal
+    options = Options()
+    for is_patient in (True, False):
+        extractor = AnytimeExtractor(
+            run.egraph, COST, options.extraction, options.process, Silent(), is_patient=is_patient
+        )
+        seed = extractor.choose(1)
+        (entry,) = extractor.log
+        assert entry.optimal == is_patient
+        assert proven.cost_us <= seed.cost_us < extractor.original_us
 
 
 def test_each_extraction_finds_the_optimum_of_its_time_and_the_last_is_as_without() -> None:

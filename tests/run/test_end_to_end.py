@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.cost import Unmeasurable
-from relational_tensat.run.end_to_end import WHOLE_S, time_on_device, unmasked, with_drawn_weights
+from relational_tensat.run.end_to_end import (
+    WHOLE_S,
+    TimedTask,
+    time_on_device,
+    unmasked,
+    with_drawn_weights,
+)
 from relational_tensat.tensor import Node, TensorType, Weight, build_graph
-from tests.cost.fakes import GAIN, FakeDevice
+from tests.cost.fakes import CPU, GAIN, FakeDevice
 from tests.graphs import f32, shared_matmuls
 
 
@@ -50,6 +56,21 @@ def test_constant_weights_are_drawn_again_and_sizes_are_not() -> None:
     assert np.unique(data).size > 1000
     rows: Any = drawn.weights["rows"].data
     assert rows.tolist() == [5, 5]
+
+
+def test_weights_that_are_there_are_run_as_they_are() -> None:
+    graph = shared_matmuls(with_data=True)
+    drawn = with_drawn_weights(graph, 0)
+    assert all(drawn.weights[name].data is own.data for name, own in graph.weights.items())
+
+
+def test_a_task_is_pickled_without_what_was_drawn() -> None:
+    graph = shared_matmuls()
+    task = TimedTask(FakeDevice(), CPU, (graph,), {}, 0)
+    assert task.drawn()[0] is task.drawn()[0]
+    _, arguments = task.__reduce__()
+    assert arguments[2] == (graph,)
+    assert not TimedTask(*arguments).known  # type: ignore[arg-type]
 
 
 def test_both_graphs_get_the_same_inputs_given_ones_as_they_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,21 @@ def test_where_a_limit_ends_saturation_it_goes_on_and_is_never_dearer(
     assert result.cost_after_us < 0.8 * plain.cost_after_us
     assert main(["explain", str(db), "--check"]) == 0
     assert "checked: every step is what its rule says" in capsys.readouterr().out
+
+
+def test_all_is_not_extracted_from_where_the_time_would_not_be_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That comes in the end in any case."""
+    moments = count(0, 10**6)  # each extraction seems to take longer than the search may
+    monkeypatch.setattr(saturation_then_focus, "now_s", lambda: next(moments))
+    plain = optimize(layers(2, 5), Options.of(search="saturation", **LIMITS))
+    result = optimize(layers(2, 5), Options.of(search="auto", **{**LIMITS, "time_limit_s": 600.0}))
+    kinds = [subgraph.kind for subgraph in result.subgraphs]
+    assert "original" in kinds and "universe" not in kinds
+    assert result.stop_reason in ("patience", "time")
+    assert result.cost_after_us <= min(each.best_us for each in result.subgraphs) + 1e-6
+    assert result.cost_after_us < plain.cost_after_us and result.verification.ok
 
 
 def test_where_time_or_few_iterations_end_it_nothing_goes_on() -> None:

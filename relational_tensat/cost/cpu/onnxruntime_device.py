@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import gettempdir
@@ -151,22 +152,33 @@ class OnnxRuntimeDevice:
             samples.append(result)
         return total(samples)
 
+    def make_ready(self, graphs: Sequence[Graph]) -> None:
+        """Write graphs; a heat says it where one cannot be."""
+        with suppress(InputError, *self._refusals):
+            self._models_of(graphs)
+
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> list[float] | Unmeasurable:
-        """Run graphs in onnxruntime by its defaults; the way single operators are measured does not matter
-        here."""
-        if any(weight_bytes(graph) > MOST_WEIGHT_BYTES for graph in graphs):
-            return Unmeasurable(f"more than {MOST_WEIGHT_BYTES:,} bytes of weights")
+        """Run graphs in onnxruntime by its defaults, whatever single operators are measured with."""
         errors: tuple[type[Exception], ...] = (InputError, *self._refusals)
         try:
-            for graph in graphs:
-                if graph not in self._models:
-                    self._models[graph] = self._model_of(graph)
-            models = [self._models[graph] for graph in graphs]
-            return run_heat(models, inputs, seed, self._threads)
+            return run_heat(self._models_of(graphs), inputs, seed, self._threads)
         except errors as error:
             return Unmeasurable(f"onnxruntime cannot run {graphs[0].name}: {first_line(error)}")
+
+    def _models_of(self, graphs: Sequence[Graph]) -> list[bytes | Path]:
+        """Return graphs as ONNX.
+
+        Raises:
+            InputError: one has too many weights.
+        """
+        for graph in graphs:
+            if weight_bytes(graph) > MOST_WEIGHT_BYTES:
+                raise InputError(f"more than {MOST_WEIGHT_BYTES:,} bytes of weights")
+            if graph not in self._models:
+                self._models[graph] = self._model_of(graph)
+        return [self._models[graph] for graph in graphs]
 
     def _model_of(self, graph: Graph) -> bytes | Path:
         """Return a graph as ONNX; many weights are in a file of their own, which sessions map."""

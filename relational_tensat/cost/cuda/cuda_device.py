@@ -163,6 +163,9 @@ class CudaDevice:
             stopwatch.close()
             subject.close()
 
+    def make_ready(self, graphs: Sequence[Graph]) -> None:
+        """Do nothing: each heat records its graphs."""
+
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> list[float] | Unmeasurable:

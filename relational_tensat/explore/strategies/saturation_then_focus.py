@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from relational_tensat.base.deadline import GainPatience
+from relational_tensat.base.deadline import GainPatience, now_s
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.members import Members, begin_subgraphs, end_search
@@ -97,12 +97,14 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
                 before = Growth("saturation", options.node_limit, chooser.original_us)
                 first = subgraphs.note(before, seed, egraph.e_nodes, ended)
             focus = Focus(subgraphs, options, chooser.original_us, search.seed, first)
-            growth = focus.next_after(None)
+            growth, extraction_s = focus.next_after(None), 0.0
             while growth is not None:
                 if growth.kind == "tree":
                     growth = focus.next_after(subgraphs.grow_tree())
                     continue
                 if growth.kind == "universe":
+                    if has_patience and guard.seconds_left < extraction_s:
+                        raise SearchOver(guard.at_limit)  # all of it is extracted from in the end
                     size, reason = subgraphs.show_all(), "extracted"
                     seed = chooser.choose(saturation.iteration, again=True)
                 else:
@@ -112,8 +114,9 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
                     reason = saturation.grow(guard)
                     if reason not in GROWN:
                         raise SearchOver(reason)
-                    size = members.size
+                    size, begun_s = members.size, now_s()
                     seed = chooser.choose(saturation.iteration)
+                    extraction_s = now_s() - begun_s
                 growth = focus.next_after(subgraphs.note(growth, seed, size, reason))
     exploration = saturation.finish(subgraphs.reason, tuple(subgraphs.reports))
     if options.search != "focus-mcts":

@@ -142,7 +142,7 @@ def _search(
     try:
         _search_within(search, choices, options, offers=not is_small)
     finally:
-        if is_small and not search.closed:
+        if is_small and not (search.closed or options.watch.wants_stop):
             _offer(search, choices)
 
 

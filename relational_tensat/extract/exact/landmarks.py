@@ -286,7 +286,7 @@ class _Point:
         nodes: Adjacency,
         x: Floats,
     ) -> None:
-        self._problem, self._children = problem, children
+        self._problem = problem
         self.amount: list[float] = x.tolist()
         self.support = [[node for node in part if self.amount[node] > _TINY] for part in nodes]
         inner = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
@@ -296,7 +296,7 @@ class _Point:
         support_nodes = np.array([*inner, *leaves], dtype=np.int64)
         self._x, self._owner = x[support_nodes], problem.node_class[support_nodes]
         sizes = np.array([len(children[node]) for node in inner], dtype=np.int64)
-        self._starts = np.cumsum(sizes) - sizes
+        self._sizes, self._starts = sizes, np.cumsum(sizes) - sizes
         self._flat = np.array([child for node in inner for child in children[node]], dtype=np.int64)
 
     def hardest_children(self, target: int | None = None) -> dict[int, int]:
@@ -305,11 +305,15 @@ class _Point:
         Args:
             target: a class that nothing flows through: classes that depend on it are hard to derive.
         """
-        passable = self._passable(target).tolist()
-        return {
-            node: min(self._children[node], key=lambda child: (passable[child], child))
-            for node in self._inner
-        }
+        if not self._inner:
+            return {}
+        passable = self._passable(target)[self._flat]
+        narrowest = np.minimum.reduceat(passable, self._starts)
+        is_hardest = passable == np.repeat(narrowest, self._sizes)
+        others = np.where(is_hardest, self._flat, self._problem.n_classes)
+        return dict(
+            zip(self._inner, np.minimum.reduceat(others, self._starts).tolist(), strict=True)
+        )
 
     def _passable(self, target: int | None) -> Floats:
         """Return, per class, how much flows through, from the leaves up, at the widest."""

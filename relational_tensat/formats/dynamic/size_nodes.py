@@ -23,10 +23,10 @@ from relational_tensat.formats.dynamic.expressions import (
     find_expression,
 )
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
-from relational_tensat.formats.onnx_metadata import is_unchanged, read_imports
+from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.formats.onnx_names import FreshNames, rename_node, subgraphs
 from relational_tensat.formats.onnx_types import dtype_code
-from relational_tensat.formats.onnx_versions import convert_node
+from relational_tensat.formats.onnx_versions import convert_node, stays
 from relational_tensat.tensor.types import Array, TensorType
 
 #: The first version of the default operator set whose Shape gives some of the dimensions.
@@ -237,7 +237,7 @@ class ComputedValues:
         """
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        if is_unchanged(node, self._own_imports[""], self._opset):
+        if stays(node, self._own_imports[""], self._opset):
             return [copy]
         base = self._model.base
         types = {name: t for name, t in base.graph.types.items() if isinstance(t, TensorType)}

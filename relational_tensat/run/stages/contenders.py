@@ -95,7 +95,9 @@ def candidates(
         for alike in _cheapest(extracted, table, family, first, is_over, limit_s):
             next_ones = []
             for each in alike:
-                graph = yield partial(graph_of, loaded, table, each.choice)
+                graph = extracted.graph
+                if each.choice is not first:
+                    graph = yield partial(graph_of, loaded, table, each.choice)
                 key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
                 if key not in seen:
                     without = tuple(names[number] for number in sorted(each.without))

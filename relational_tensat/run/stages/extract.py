@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from relational_tensat.base.deadline import GapPatience
 from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.extract import ExtractionOptions
@@ -22,15 +21,12 @@ from relational_tensat.extract.tables import (
     rules_of_chosen,
 )
 from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
-from relational_tensat.run.options import Options
 from relational_tensat.run.progress import write_course
 from relational_tensat.run.stages.explore import extractor_of
 from relational_tensat.run.values import ExploredRun, ExtractedRun, Start
 from relational_tensat.tensor.uses import count_inference_ops
 from relational_tensat.verify.sensitivity import behind_integers
 
-#: So long a proof may take, whatever the gap.
-_LEAST_PROOF_S = 3.0
 #: Of values that stay as they were; a note counts the others.
 _NAMES_SHOWN = 4
 #: How notes end that the original is returned.
@@ -61,11 +57,11 @@ def extract(
         start = start or _start(explored, limits or run.options.extraction)
         if start.settled is not None:
             extractor.note(start.settled.seed, iteration)
-        extraction = extractor.finish(iteration, _patience(run.options))
+        extraction = extractor.finish(iteration)
         if extractor.chose_latest and start.settled is None and loaded.cost.renew():
             forget_costs(egraph)
             extractor = extractor_of(loaded, extractor.log, limits)
-            extraction = extractor.finish(iteration, _patience(run.options))
+            extraction = extractor.finish(iteration)
         graph = expand_to_onnx(chosen_graph(egraph), loaded.original)
         e_nodes, e_classes = egraph.counts()
         rules_used = rules_of_chosen(egraph)
@@ -89,14 +85,6 @@ def extract(
             explored.notes,
         )
     )
-
-
-def _patience(options: Options) -> GapPatience | None:
-    """Return what ends a proof that is not worth the wait, in searches that end so themselves."""
-    is_patient = (
-        options.exploration.search == "auto" and options.exploration.time_limit_s is not None
-    )
-    return GapPatience(_LEAST_PROOF_S) if is_patient else None
 
 
 def choose(extracted: ExtractedRun) -> ExtractedRun:

@@ -99,6 +99,7 @@ def too_slow(least_s: float) -> str:
 def _round_of(heats: Heats) -> TimingRound:
     """Return what runs heats of graphs."""
     task, drawn, seeds = heats.timed, heats.timed.drawn(), count(heats.timed.seed)
+    task.device.make_ready(drawn)
 
     def heat(numbers: Sequence[int]) -> Sequence[float]:
         graphs = [drawn[number] for number in numbers]

@@ -164,11 +164,11 @@ def _race(
     been timed, or the time is over.
     """
     loaded = extracted.loaded
-    least_s = None
+    least_s = timed_before = None
     if is_short and timed.hash_of(extracted.graph) not in timed.known:
         # before others are extracted, which would be in vain
         heats = _heats(loaded, device, [loaded.original, extracted.graph], clock)
-        least_s = _undisturbed(loaded, clock, first_heats_s, heats)
+        least_s, timed_before = _undisturbed(loaded, clock, first_heats_s, heats), heats.timed
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
     limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
@@ -186,7 +186,7 @@ def _race(
         return False
     for each in others or found:  # what it is run by is known then
         yield partial(loaded.cost.as_timed, each.graph)
-    raced, result = _heats_of(loaded, device, others or found, clock, least_s)
+    raced, result = _heats_of(loaded, device, others or found, clock, least_s, timed_before)
     timed.add(raced, result, number)
     graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
     final = result.final
@@ -208,15 +208,17 @@ def _heats_of(
     found: Sequence[Contestant],
     clock: RaceClock,
     least_s: float | None,
+    before: TimedTask | None,
 ) -> tuple[Sequence[Contestant], RaceResult]:
     """Race graphs, as many as there is time for; return these, and the result.
 
     Args:
         least_s: of ``RaceTask``.
+        before: of which some were run.
     """
     graphs = [loaded.original, *(candidate.graph for candidate in found)]
     at_least = 1 + any(each.is_by_profile for each in found[1:])
-    task = RaceTask(_heats(loaded, device, graphs, clock), least_s, at_least)
+    task = RaceTask(_heats(loaded, device, graphs, clock, before), least_s, at_least)
     result = _undisturbed(loaded, clock, run_race, task)
     return found[: len(result.standings)], result
 
@@ -243,15 +245,23 @@ def _check_modelled(loaded: LoadedRun) -> None:
         raise NotRacedError(too_slow(least_s))
 
 
-def _heats(loaded: LoadedRun, device: Device, graphs: Sequence[Graph], clock: RaceClock) -> Heats:
-    """Return heats of graphs.
+def _heats(
+    loaded: LoadedRun,
+    device: Device,
+    graphs: Sequence[Graph],
+    clock: RaceClock,
+    before: TimedTask | None = None,
+) -> Heats:
+    """Return heats of graphs, some of which may have been run before.
 
     Raises:
         InputError: there are no values that they could be run on.
     """
+    as_timed = tuple(map(loaded.cost.as_timed, graphs))
+    if before is not None:
+        return Heats(replace(before, graphs=as_timed), clock.budget_s, clock.passed_s)
     seed = loaded.run.options.process.seed
     inputs = inputs_to_time(loaded.original, loaded.inputs, seed)
-    as_timed = tuple(map(loaded.cost.as_timed, graphs))
     task = TimedTask(device, device.key, as_timed, inputs, seed)
     return Heats(task, clock.budget_s, clock.passed_s)
 

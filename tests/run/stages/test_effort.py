@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -22,14 +22,16 @@ from tests.graphs import shared_matmuls
 
 @dataclass
 class CountingDevice(FakeDevice):
-    """Counts the heats that it runs."""
+    """Counts the heats that it runs, and keeps what graphs these are of."""
 
     heats: int = 0
+    run: dict[int, Graph] = field(default_factory=dict)
 
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> Sequence[float] | Unmeasurable:
         self.heats += 1
+        self.run |= {id(graph): graph for graph in graphs}
         return super().heat(graphs, inputs, seed)
 
 
@@ -55,6 +57,14 @@ def test_a_modelled_gain_is_timed_by_default(device: CountingDevice, tmp_path: P
     assert result.gain.speedup == pytest.approx(2.0)
     assert result.runs_on == "onnxruntime on this CPU, 1 thread"
     assert not device.requests  # no kernel is measured
+
+
+def test_each_graph_of_a_race_is_made_once(device: CountingDevice, tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.race is not None and device.heats > 5  # first heats, and those of the race
+    made = [(graph.count_ops(), len(graph.weights)) for graph in device.run.values()]
+    assert len(made) == 1 + len(result.race.contenders)
+    assert all(graph not in made[:place] for place, graph in enumerate(made))
 
 
 def test_a_gain_that_time_does_not_confirm_is_none(device: CountingDevice, tmp_path: Path) -> None:

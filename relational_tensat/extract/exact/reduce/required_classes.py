@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.base.deadline import ASKED_EVERY, Check, unlimited
 from relational_tensat.extract.index import (
     Adjacency,
     children_by_node,
@@ -86,15 +86,17 @@ def _greatest_fixpoint(
         order: the classes, in an order in which few of them have to be looked at twice. Of those to look
             at, the first in it is next: in the order of discovery, each is looked at tens of times.
         dependents: per class, those whose set depends on its own.
-        common: a class's set but for itself; None for the set of all classes.
-        check: asked for every class looked at.
+        common: what a class's set is but for itself; None for the set of all classes.
+        check: asked often.
     """
     sets: list[int | None] = [None] * len(dependents)
     classes = list(order)
     place = {klass: number for number, klass in enumerate(classes)}
-    queue, queued = list(range(len(classes))), [True] * len(dependents)
+    queue, queued, turn = list(range(len(classes))), [True] * len(dependents), 0
     while queue:
-        check()
+        if turn % ASKED_EVERY == 0:
+            check()
+        turn += 1
         klass = classes[heappop(queue)]
         queued[klass] = False
         common_bits = common(klass, sets)
@@ -121,8 +123,9 @@ def node_needs(
 ) -> list[int]:
     """Return, per e-node, the union of the required classes of its children."""
     needs = []
-    for children in children_by_node(problem):
-        check()
+    for node, children in enumerate(children_by_node(problem)):
+        if node % ASKED_EVERY == 0:
+            check()
         union = 0
         for child in children:
             union |= required[child]
@@ -132,7 +135,5 @@ def node_needs(
 
 def _user_classes(problem: ExtractionProblem) -> list[list[int]]:
     """Return, per class, the classes of the e-nodes that need it."""
-    return [
-        sorted({int(problem.node_class[node]) for node in users})
-        for users in parents_by_class(problem)
-    ]
+    owner = problem.node_class.tolist()
+    return [sorted({owner[node] for node in users}) for users in parents_by_class(problem)]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.extract.index import (
-    children_by_node,
+    child_sets,
     edge_owner,
     nodes_by_class,
     parents_by_class,
@@ -260,7 +260,7 @@ class Draft:
         self.root = problem.root
         self.cost_us: list[float] = problem.cost_us.tolist()
         self.owner: list[int] = problem.node_class.tolist()
-        self.children = [frozenset(part) for part in children_by_node(problem)]
+        self.children = list(child_sets(problem))
         self.members = [dict.fromkeys(part) for part in nodes_by_class(problem)]
         self.users = [dict.fromkeys(part) for part in parents_by_class(problem)]
         self.alive = [True] * problem.n_nodes

@@ -14,7 +14,7 @@ import numpy as np
 from relational_tensat.base.deadline import BudgetSpentError, Check, unlimited
 from relational_tensat.extract.exact.reduce.declaration import ReductionStage, reduction
 from relational_tensat.extract.exact.reduce.smaller_problem import Draft, Reduced, keep
-from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
+from relational_tensat.extract.index import child_sets, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.techniques import TechniqueGain
 
@@ -23,7 +23,7 @@ def drop_dominated(reduced: Reduced) -> Reduced:
     """Drop e-nodes beside which another of the class costs no more and needs no other child."""
     problem = reduced.problem
     cost = problem.cost_us.tolist()
-    children = [frozenset(part) for part in children_by_node(problem)]
+    children = child_sets(problem)
     nodes = np.ones(problem.n_nodes, dtype=np.bool_)
     for members in nodes_by_class(problem):
         if len(members) < 2:
@@ -72,7 +72,7 @@ class _Domination:
     def __init__(self, problem: ExtractionProblem, check: Check) -> None:
         self._problem = problem
         self._check = check
-        self._children = [frozenset(part) for part in children_by_node(problem)]
+        self._children = child_sets(problem)
         self._members = nodes_by_class(problem)
         self._users = parents_by_class(problem)
         self._owner = problem.node_class.tolist()

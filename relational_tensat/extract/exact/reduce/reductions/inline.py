@@ -11,7 +11,7 @@ from relational_tensat.extract.exact.reduce.declaration import ReductionStage, r
 from relational_tensat.extract.exact.reduce.smaller_problem import Draft, Reduced, keep
 from relational_tensat.extract.index import (
     children_by_node,
-    derivations,
+    derivations_by,
     nodes_by_class,
     parents_by_class,
 )
@@ -98,7 +98,7 @@ def inline_free_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
     Taking the free derivation changes no cost and, as it depends on free classes only, closes no cycle.
     """
     problem = reduced.problem
-    choice = derivations(problem, problem.cost_us == 0.0)
+    choice = derivations_by(problem, problem.cost_us == 0.0)
     if not choice:
         return reduced
     children = children_by_node(problem)
