@@ -1,5 +1,4 @@
-"""Comparisons of floats, logic of their results, choices between elements, and the test for NaN.
-"""
+"""Comparisons of floats, logic of their results, choices between elements, and the test for NaN."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Element-wise operators of one operand: their base class, arithmetic and its functions.
-"""
+"""Element-wise operators of one operand: their base class, arithmetic and its functions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Normalizations: by stored statistics, over the last axes, by the root of the mean square, and softmax.
-"""
+"""Normalizations: by stored statistics, over the last axes, by the root of the mean square, and softmax."""
 
 from __future__ import annotations
 
