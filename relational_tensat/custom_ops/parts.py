@@ -10,6 +10,7 @@ within a larger part is not made if it cannot gain what the larger one's does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -29,7 +30,15 @@ from relational_tensat.mugraph.fusion.candidates import (
     pattern_hash,
     region_candidates,
 )
-from relational_tensat.mugraph.fusion.chains import Chain, dims_of_value, program_of
+from relational_tensat.mugraph.fusion.chains import (
+    OPERATORS,
+    Chain,
+    dims_of_value,
+    is_fit,
+    operands_of,
+    program_of,
+)
+from relational_tensat.mugraph.fusion.integer_parts import with_integers
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
@@ -101,7 +110,10 @@ def timed_parts(
     builder = builder_of(costs)
     make = partial(builder.make, effort=SearchEffort(1, 0)) if sized is None else sized.make
     parts: dict[str, list[KernelCandidate]] = {}
-    for candidate in candidates_of(graph if sized is None else sized.searched):
+    found = candidates_of(graph if sized is None else sized.searched)
+    if sized is None:
+        found = with_integers(graph, found, single_operators(graph))
+    for candidate in found:
         try:
             place = candidate if sized is None else sized.at_base(candidate)
         except RelationalTensatError as error:
@@ -260,8 +272,16 @@ def candidates_of(graph: Graph) -> Iterator[KernelCandidate]:
             yield candidate
 
 
+def single_operators(graph: Graph) -> Iterator[KernelCandidate]:
+    """Yield operators alone that chains are made of, but those that are candidates anyway."""
+    for node in graph.nodes:
+        if node.op in OPERATORS - _FUNCTIONS and is_fit(node, graph):
+            with suppress(RelationalTensatError):  # a norm over several axes
+                yield _alone(node, graph)
+
+
 def _alone(node: Node, graph: Graph) -> KernelCandidate:
-    chain = Chain((node,), node.inputs, node.outputs)
+    chain = Chain((node,), operands_of(node, graph), node.outputs)
     order = variables(dims_of_value(graph, node.outputs[0]))
     program = named_by_order(program_of(chain, graph))
     return KernelCandidate(

@@ -80,6 +80,9 @@ class KernelCandidate:
         graph: the model, or a graph that computes the same.
         source: which of them, as ``RegionRow`` names it.
         said: attributes that the kernel's function has in place of nodes' own, by what these give.
+        within: the program's nodes alone, where the first of ``nodes`` dequantize what these read, or the
+            last ones quantize what these give.
+        quantized: the element types of the program's operands and results that are integers then.
     """
 
     nodes: tuple[Node, ...]
@@ -91,6 +94,12 @@ class KernelCandidate:
     graph: Graph
     source: str = "model"
     said: Mapping[str, Attrs] = field(default_factory=dict)
+    within: KernelCandidate | None = None
+    quantized: Mapping[str, str] = field(default_factory=dict)
+
+    def is_scaled(self, node: Node) -> bool:
+        """Whether a node is one of those that dequantize or quantize around ``within``."""
+        return self.within is not None and all(n.outputs != node.outputs for n in self.within.nodes)
 
     @property
     def is_cast(self) -> bool:
@@ -203,7 +212,8 @@ def pattern_hash(candidate: KernelCandidate) -> str:
     places = {name: place for place, name in enumerate(candidate.inputs)}
     nodes = []
     for node in candidate.nodes:
-        operands = [places.get(name, str(types[name])) for name in node.inputs]
+        read = node.inputs[:1] if candidate.is_scaled(node) else node.inputs
+        operands = [places.get(name, str(types[name])) for name in read]
         nodes.append((node.op, operands, sorted(node.attrs.items())))
         first = len(places)
         places.update((name, first + place) for place, name in enumerate(node.outputs))

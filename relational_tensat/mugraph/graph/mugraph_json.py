@@ -148,9 +148,15 @@ def _encoded_options(graph: MuGraph) -> dict[str, Any]:
     return options
 
 
-def content_hash(graph: MuGraph) -> str:
-    """Return a hash of what a μGraph computes and how, whatever it is called."""
+def content_hash(graph: MuGraph, quantized: Mapping[str, str] | None = None) -> str:
+    """Return a hash of what a μGraph computes and how, whatever it is called.
+
+    Args:
+        graph: the μGraph.
+        quantized: element types of tensors that are integers in memory.
+    """
     content = {k: value for k, value in encoded(graph).items() if k not in ("name", "rows")}
+    content |= {"quantized": dict(quantized)} if quantized else {}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

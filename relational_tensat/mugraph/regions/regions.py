@@ -356,7 +356,7 @@ _CONDITIONS = CONDITIONS | {"is_nan"}
 #: What takes a part of a value: a kernel's loads do that.
 _PARTS = frozenset({"gather", "slice", "split"})
 #: What several regions may have, and others read: each computes it for itself.
-SHARED = _PARTS | CONDITIONS
+SHARED = _PARTS | CONDITIONS | {"dequantize"}
 #: What the chain of a root mean square, and what puts 0 in place of NaN, is made of.
 _CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div", "where", "is_nan"})
 
