@@ -10,7 +10,6 @@ within a larger part is not made if it cannot gain what the larger one's does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -30,14 +29,7 @@ from relational_tensat.mugraph.fusion.candidates import (
     pattern_hash,
     region_candidates,
 )
-from relational_tensat.mugraph.fusion.chains import (
-    OPERATORS,
-    Chain,
-    dims_of_value,
-    is_fit,
-    operands_of,
-    program_of,
-)
+from relational_tensat.mugraph.fusion.chains import Chain, dims_of_value, program_of
 from relational_tensat.mugraph.fusion.integer_parts import with_integers
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
@@ -273,15 +265,14 @@ def candidates_of(graph: Graph) -> Iterator[KernelCandidate]:
 
 
 def single_operators(graph: Graph) -> Iterator[KernelCandidate]:
-    """Yield operators alone that chains are made of, but those that are candidates anyway."""
-    for node in graph.nodes:
-        if node.op in OPERATORS - _FUNCTIONS and is_fit(node, graph):
-            with suppress(RelationalTensatError):  # a norm over several axes
-                yield _alone(node, graph)
+    """Yield regions of one operator, with what moves elements around it, but functions alone."""
+    for candidate in region_candidates(graph, 1, without=_RUNTIMES, fewest_steps=1):
+        if candidate.dtype == "float32" and not candidate.is_cast:
+            yield candidate
 
 
 def _alone(node: Node, graph: Graph) -> KernelCandidate:
-    chain = Chain((node,), operands_of(node, graph), node.outputs)
+    chain = Chain((node,), node.inputs, node.outputs)
     order = variables(dims_of_value(graph, node.outputs[0]))
     program = named_by_order(program_of(chain, graph))
     return KernelCandidate(

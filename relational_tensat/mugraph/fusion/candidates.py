@@ -143,6 +143,7 @@ def region_candidates(
     leave: Leave = no_matter,
     source: str = "model",
     without: Collection[str] = (),
+    fewest_steps: int = 2,
 ) -> list[KernelCandidate]:
     """Return the regions of a model that are no chains of functions, and groups of these.
 
@@ -154,6 +155,7 @@ def region_candidates(
         leave: called for what is no region, or none that a kernel is made of, and for borders.
         source: what the graph is, for these rows.
         without: operators that no region has; where they are products, regions are as large as they get.
+        fewest_steps: of a program, too.
     """
     cones = (
         Cones(graph, {*_UNMATCHED, *without}, most_steps) if without else Cones(graph, _UNMATCHED)
@@ -189,7 +191,7 @@ def region_candidates(
     return [
         replace(c, source=source)
         for c in found
-        if c is not None and 1 < len(c.program.operators) <= most_steps
+        if c is not None and fewest_steps <= len(c.program.operators) <= most_steps
     ]
 
 

@@ -79,7 +79,7 @@ def _chains(graph: Graph) -> list[Chain]:
     taken: set[str] = set()
     found = []
     for node in reversed(graph.nodes):
-        if node.outputs[0] in taken or not is_fit(node, graph):
+        if node.outputs[0] in taken or not _is_fit(node, graph):
             continue
         chain = _cone(node, graph, makers, users)
         taken.update(member.outputs[0] for member in chain.nodes)
@@ -102,9 +102,9 @@ def _cone(
     members = {last.outputs[0]: last}
     pending = [last]
     while pending:
-        for name in operands_of(pending.pop(), graph):
+        for name in _operands(pending.pop(), graph):
             node = makers.get(name)
-            if node is None or name in members or not is_fit(node, graph) or name in graph.outputs:
+            if node is None or name in members or not _is_fit(node, graph) or name in graph.outputs:
                 continue
             if all(user.outputs[0] in members for user in users[name]):
                 members[name] = node
@@ -117,9 +117,9 @@ def _cone(
                     name not in members
                     and name in makers
                     and name not in graph.outputs
-                    and is_fit(makers[name], graph)
+                    and _is_fit(makers[name], graph)
                     and all(user.outputs[0] in members for user in users[name])
-                    for name in operands_of(node, graph)
+                    for name in _operands(node, graph)
                 )
             ]
     nodes = tuple(node for node in graph.nodes if node.outputs[0] in members)
@@ -128,18 +128,17 @@ def _cone(
 
 def _chain(nodes: tuple[Node, ...], outputs: tuple[str, ...], graph: Graph) -> Chain:
     members = {node.outputs[0] for node in nodes}
-    read = (name for node in nodes for name in operands_of(node, graph) if name not in members)
+    read = (name for node in nodes for name in _operands(node, graph) if name not in members)
     return Chain(nodes, tuple(dict.fromkeys(read)), outputs)
 
 
-def operands_of(node: Node, graph: Graph) -> tuple[str, ...]:
+def _operands(node: Node, graph: Graph) -> tuple[str, ...]:
     """Return what a node reads; an exponent that is a number is no tensor of it."""
     is_number = node.op == "pow" and exponent_of(node, graph) is not None
     return node.inputs[:1] if is_number else node.inputs
 
 
-def is_fit(node: Node, graph: Graph) -> bool:
-    """Whether a chain may have a node."""
+def _is_fit(node: Node, graph: Graph) -> bool:
     if node.op not in OPERATORS or len(node.outputs) != 1:
         return False
     if node.attrs.get("approximate", "none") != "none" or not node.attrs.get("keepdims", True):
