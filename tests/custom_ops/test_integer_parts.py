@@ -44,9 +44,10 @@ class _Made(NamedTuple):
     op: KernelOp
     function: onnx.FunctionProto
 
-    def session(self, *, with_library: bool) -> onnxruntime.InferenceSession:
+    def session(self, *, with_library: bool, threads: int = 1) -> onnxruntime.InferenceSession:
         """Return a session of one call; without the library each operator runs alone."""
         options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
         options.log_severity_level = 4
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if with_library:
@@ -173,6 +174,53 @@ def test_a_norm_of_two_scales_is_that_of_onnxruntime(tmp_path: Path) -> None:
         difference = np.abs(found.astype(int) - expected.astype(int))
         assert difference.max() <= 1 and difference.mean() < 0.01
         assert expected.std() > 10
+
+
+def test_parts_of_a_kernel_in_several_threads_compute_what_one_does(tmp_path: Path) -> None:
+    made = _one("Gelu", [301, 1024], "int8", tmp_path)
+    assert "long parts" in sources_of([made.op])["kernel_0_0.c"]
+    x = np.random.default_rng(3).integers(-128, 128, (301, 1024))
+    feeds = _feeds(made, x, 0.03, 5, 0.02, -7)
+    one, other = (made.session(with_library=True, threads=each) for each in (1, 3))
+    (found,), (expected,) = other.run(None, feeds), one.run(None, feeds)
+    np.testing.assert_array_equal(found, expected)
+    assert expected.std() > 10
+
+
+def test_a_value_is_stored_and_goes_on_as_it_was(tmp_path: Path) -> None:
+    """What is computed of a result is computed of the number, not of its integer."""
+    build = Quantized()
+    build.node("Relu", [build.pair("x")], "y")
+    build.pair("y", 0.5)
+    build.node("Neg", [build.node("Abs", ["y"], "a")], "z")
+    build.node("Add", [build.pair("z", 0.01), "y_dq"], "both")
+    graph = _graph(build, {"x": [16, 16]}, "both", tmp_path)
+    part = max(_parts(graph), key=lambda each: len(each.quantized))
+    assert len(part.quantized) == 3 and len(part.outputs) == 2
+    file = tmp_path / "fused.onnx"
+    (op,) = fused_file(graph, file, [part])
+    made = _Made(graph, file, op, functions_of(file)[op.name])
+    feeds = _feeds(made, _every("uint8"), 0.02, 100, 0.5, 0, 0.01, 255)
+    one, other = (made.session(with_library=each).run(None, feeds) for each in (True, False))
+    for found, expected in zip(one, other, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert len(np.unique(one[0])) < 10 < len(np.unique(one[1]))
+
+
+def test_what_moves_elements_lies_within(tmp_path: Path) -> None:
+    """Integers are read in another order, and stored as they go on."""
+    build = Quantized()
+    build.node("Transpose", [build.pair("x", dtype=np.int8)], "t", perm=[1, 0])
+    build.node("Mul", ["t", build.constant("c", 0.3, np.float32)], "y")
+    build.pair("y", 0.02)
+    made = _made(_graph(build, {"x": [37, 37]}, "y_dq", tmp_path), tmp_path)
+    assert {*made.op.quantized.values()} == {"int8", "uint8"}
+    assert "Transpose" in {node.op_type for node in made.function.node}
+    x = np.random.default_rng(4).integers(-128, 128, (37, 37))
+    feeds = _feeds(made, x, 0.05, 3, 0.02, 90)
+    one, other = (made.session(with_library=each).run(None, feeds)[0] for each in (True, False))
+    np.testing.assert_array_equal(one, other)
+    assert other.std() > 10
 
 
 def test_nodes_of_one_scale_are_a_place_like_any_other(tmp_path: Path) -> None:

@@ -33,10 +33,11 @@ def with_integers(
         for name in set(node.inputs):
             readers.setdefault(name, []).append(node)
 
-    def quantized(name: str) -> Node | None:
-        """Return what alone reads a value, if it quantizes it."""
-        own = [] if name in graph.outputs else readers.get(name, [])
-        return own[0] if len(own) == 1 and _is_plain(own[0], "quantize", graph) else None
+    def quantized(name: str, part: KernelCandidate) -> Node | None:
+        """Return what alone reads a value outside of a part, if it quantizes it."""
+        own = [node for node in readers.get(name, []) if node not in part.nodes]
+        is_alone = len(own) == 1 and name not in graph.outputs
+        return own[0] if is_alone and _is_plain(own[0], "quantize", graph) else None
 
     def widened(part: KernelCandidate) -> KernelCandidate | None:
         before = {
@@ -44,7 +45,7 @@ def with_integers(
             for n in part.inputs
             if n in makers and _is_plain(makers[n], "dequantize", graph)
         }
-        after = {n: node for n in part.outputs if (node := quantized(n)) is not None}
+        after = {n: node for n in part.outputs if (node := quantized(n, part)) is not None}
         if not before and not after:
             return None
         named = [*zip(part.program.inputs, part.inputs, strict=True)]
