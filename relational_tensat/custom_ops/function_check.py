@@ -130,14 +130,20 @@ def _compare(
 
 
 def _is_nearest(node: Node, operands: Mapping[str, Array], real: Array, found: Array) -> bool:
-    """Whether integers are what numbers within tolerance of these are rounded to."""
+    """Whether integers are what numbers within tolerance of these are rounded to.
+
+    A tenth of a step is the most: large numbers are no excuse for small ones. No number has no integer.
+    """
     scale, zero = (operands[name] for name in node.inputs[1:])
-    error = TOLERANCE * np.abs(real).max()
+    finite = np.abs(real[np.isfinite(real)])
+    if not finite.size or found.dtype != node.attrs["dtype"]:
+        return False
+    error = min(TOLERANCE * finite.max(), scale.item() / 10)
     least, most = (
         get_operator(node.op).evaluate((real + sign * error, scale, zero), node.attrs)
         for sign in (-1, 1)
     )
-    return found.dtype == least.dtype and bool(((least <= found) & (found <= most)).all())
+    return bool((((least <= found) & (found <= most)) | np.isnan(real)).all())
 
 
 def model_of_call(
