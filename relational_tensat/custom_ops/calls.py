@@ -32,7 +32,10 @@ def ops_of_file(file: Path, graph: Graph, kernels: Iterable[OwnKernel]) -> tuple
     known = {kernel.key: kernel for kernel in kernels}
     model = onnx.load(file, load_external_data=False)
     names = plan_names(graph).names
-    kinds = {names.get(value, value): kind for value, kind in graph.types.items()}
+    shapes = {names.get(n, n): k.shape for n, k in graph.types.items() if isinstance(k, TensorType)}
+    shapes |= {
+        each.name: tuple(each.dims) for each in model.graph.initializer
+    }  # numbers have others
     calls: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         if node.domain == DOMAIN:
@@ -52,7 +55,7 @@ def ops_of_file(file: Path, graph: Graph, kernels: Iterable[OwnKernel]) -> tuple
             continue
         op = op_of(kernel)
         if not kernel.loops:
-            op = replace(op, uses=tuple(dict.fromkeys(_use(kinds, node) for node in nodes)))
+            op = replace(op, uses=tuple(dict.fromkeys(_use(shapes, node) for node in nodes)))
         op = replace(op, name=name)
         try:
             sources_of([op])
@@ -65,15 +68,10 @@ def ops_of_file(file: Path, graph: Graph, kernels: Iterable[OwnKernel]) -> tuple
 def op_of(kernel: OwnKernel) -> KernelOp:
     """Return the custom op of a kernel, in the shapes that it was made for."""
     uses = (KernelUse(kernel.operands, kernel.results),)
-    return KernelOp(f"fused_{kernel.key}", kernel.graph, uses, kernel.loops, kernel.block)
+    return KernelOp(
+        f"fused_{kernel.key}", kernel.graph, uses, kernel.loops, kernel.block, kernel.quantized
+    )
 
 
-def _use(kinds: Mapping[str, object], node: onnx.NodeProto) -> KernelUse:
-    shapes = (tuple(_shape(kinds, name) for name in side) for side in (node.input, node.output))
-    return KernelUse(*shapes)
-
-
-def _shape(kinds: Mapping[str, object], name: str) -> Shape:
-    kind = kinds[name]
-    assert isinstance(kind, TensorType)
-    return kind.shape
+def _use(shapes: Mapping[str, Shape], node: onnx.NodeProto) -> KernelUse:
+    return KernelUse(*(tuple(shapes[name] for name in side) for side in (node.input, node.output)))

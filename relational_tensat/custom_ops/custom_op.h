@@ -85,7 +85,7 @@ struct Op {
   // ours
   const char *name;
   int n_operands, n_results, n_uses;
-  const int *types;   // of the operands: 1 is float, 9 is bool
+  const int *types;   // of operands and results: ONNX's numbers, 1 is float
   const Dims *uses;   // of operands and results, for each way in which the model calls it
   const int64_t *loops;  // the sizes of the kernel's loops: 0 is any, below 0 ends them
   Status *(*run)(Context *, void *const *tensors);  // operands, results, and the sizes of the loops
@@ -95,6 +95,7 @@ struct Op {
 static const Function *api;
 static long processors = 1;  // a session has as many threads at most that are worth anything
 #define NO_MEMORY "no memory for what is between kernels"
+#define ODD_SCALE "a scale that no kernel quantizes by: it is not from 2^-100 to 2^100"
 
 typedef struct {
   void *const *tensors;
@@ -167,6 +168,9 @@ static int fits(const Dims *found, const Dims *own, int64_t *sizes) {
   return 1;
 }
 
+// Whether quantized() of kernels divides by a scale as processors do.
+static inline int is_scale(const float *scale) { return *scale >= 0x1p-100f && *scale <= 0x1p100f; }
+
 // Run a kernel, if its operands have sizes that it was made for: it looks at none itself.
 static Status *compute_or_fail(void *kernel, Context *context) {
   const Op *op = kernel;
@@ -220,7 +224,7 @@ static void destroy(void *kernel) {}
 static const char *get_name(const Op *op) { return op->name; }
 static const char *get_provider(const Op *op) { return NULL; }
 static int input_type(const Op *op, size_t place) { return op->types[place]; }
-static int output_type(const Op *op, size_t place) { return 1; }
+static int output_type(const Op *op, size_t place) { return op->types[op->n_operands + place]; }
 static size_t input_count(const Op *op) { return op->n_operands; }
 static size_t output_count(const Op *op) { return op->n_results; }
 static int none_at(const Op *op, size_t place) { return 0; }
@@ -318,7 +322,7 @@ static void free_pairs(int *inputs, int *outputs) {
   free(inputs);
   free(outputs);
 }
-static const int of_float[] = {1};
+static const int of_float[] = {1, 1};
 
 #define OVERRIDE(NAME, RUN) \
   {OF_ALL, .create_or_fail = create_override, .compute_or_fail = override, .start_version = since_20, \

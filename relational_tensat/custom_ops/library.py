@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.fusion.integer_parts import INTEGERS
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernels.c_loops import SizedLoops
-from relational_tensat.mugraph.kernels.emit_c import LEAST_PART_US, CKernel, emit_c
+from relational_tensat.mugraph.kernels.c_tensors import C_TYPES, scale_of, zero_of
+from relational_tensat.mugraph.kernels.emit_c import LEAST_PART_US, CKernel, emit_c, scaled
 from relational_tensat.rules.backends.fused_chain import DOMAIN
 
 #: Of a model with dynamic dims, below 0 is a multiple of the size of a loop around the kernel: -1 is that
@@ -30,7 +32,7 @@ MOST_ELEMENTS = 1 << 28
 #: Allowed names of an op's function: it stands in C as a text, and in names of files.
 _NAME = re.compile(r"fused_[0-9A-Za-z_]{1,80}")
 #: ONNX's numbers of element types.
-_FLOAT, _BOOL = 1, 9
+ONNX_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "bool": 9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,12 @@ class KernelOp:
 
     Attributes:
         name: of the function, for example ``fused_k0123456789abcdef``.
-        graph: the kernel, of float32.
+        graph: the kernel, which computes in float32.
         uses: the shapes of its calls, at least one; exactly one where there are loops.
         loops: the sizes of loops around the kernel, each 0 where it may be any: calls say which.
         block: how many elements the kernel computes of all loops together; 0 where it is one of each loop.
+        quantized: element types of operands and results that are integers in memory. A scale and a zero
+            point of each are operands, too, behind the others.
     """
 
     name: str
@@ -71,6 +75,23 @@ class KernelOp:
     uses: tuple[KernelUse, ...]
     loops: tuple[int, ...] = ()
     block: int = 0
+    quantized: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> dict[str, str]:
+        """The operands, then the results, with their element types."""
+        graph, kinds = self.graph, self.quantized
+        own = {
+            n: "bool" if n in graph.conditions else kinds.get(n, "float32") for n in graph.inputs
+        }
+        for name in (each for each in (*graph.inputs, *graph.outputs) if each in kinds):
+            own |= {scale_of(name): "float32", zero_of(name): kinds[name]}
+        return {**own, **{name: kinds.get(name, "float32") for name in graph.outputs}}
+
+    @property
+    def operands(self) -> list[str]:
+        """What a call gives to the kernel."""
+        return [name for name in self.tensors if name not in self.graph.outputs]
 
 
 def multiple_of_loop(loop: int, factor: int) -> int:
@@ -101,9 +122,11 @@ def checked_op(op: KernelOp) -> KernelOp:
     if not _NAME.fullmatch(op.name):
         raise InputError(f"{op.name!r}: no name of a kernel, expected fused_ and letters or digits")
     graph, dims = op.graph, kernel_tensors(op.graph)
+    _check_quantized(op)
+    dims |= {name: () for name in op.operands if name not in graph.inputs}
     if not graph.kernels or len(graph.kernels) != len(graph.steps):
         raise InputError(f"{op.name}: has steps that are no kernels")
-    tensors = [*graph.inputs, *graph.outputs]
+    tensors = list(op.tensors)
     if any(count(dims[name]) > MOST_ELEMENTS for name in dims):
         raise InputError(f"{op.name}: a tensor of more than {MOST_ELEMENTS:,} elements")
     if not op.uses or len(tensors) > MOST_TENSORS:
@@ -112,7 +135,7 @@ def checked_op(op: KernelOp) -> KernelOp:
     for use in op.uses:
         shapes = [*use.operands, *use.results]
         counts = (len(use.operands), len(use.results))
-        if counts != (len(graph.inputs), len(graph.outputs)):
+        if counts != (len(op.operands), len(graph.outputs)):
             raise InputError(f"{op.name}: a use of {counts[0]} operands and {counts[1]} results")
         for name, shape in zip(tensors, shapes, strict=True):
             rank, own = len(shape), count(dims[name])
@@ -124,6 +147,23 @@ def checked_op(op: KernelOp) -> KernelOp:
             if math.prod(shape) != own:
                 raise InputError(f"{op.name}: {list(shape)} has other than {own:,} elements")
     return op
+
+
+def _check_quantized(op: KernelOp) -> None:
+    """Check that integers are of one kernel without loops, of types that C knows.
+
+    Raises:
+        InputError: they are not.
+    """
+    if not op.quantized:
+        return
+    graph = op.graph
+    named = {*graph.inputs, *graph.outputs}
+    kinds = {*op.quantized.values()}
+    if not op.quantized.keys() <= named - graph.conditions or not kinds <= INTEGERS:
+        raise InputError(f"{op.name}: integers of {dict(op.quantized)}")
+    if op.loops or len(graph.kernels) != 1 or len(op.tensors) != len(named) + 2 * len(op.quantized):
+        raise InputError(f"{op.name}: integers of other than one kernel of fixed sizes")
 
 
 def parted(shape: Shape) -> tuple[tuple[int, ...], Shape]:
@@ -197,14 +237,14 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
             files[f"{each.name}.c"] = each.source
             functions.append(_declared(each, len(step.outputs)))
         functions += _run(op, kernels, f"run_{number}")
-        types = [_BOOL if name in op.graph.conditions else _FLOAT for name in op.graph.inputs]
+        types = [ONNX_TYPES[kind] for kind in op.tensors.values()]
         dims = [_dims(shape) for use in op.uses for shape in (*use.operands, *use.results)]
         tables += [
             f"static const int types_{number}[] = {{{', '.join(map(str, types))}}};",
             f"static const Dims uses_{number}[] = {{{', '.join(dims)}}};",
             f"static const int64_t loops_{number}[] = {{{', '.join(map(str, (*op.loops, -1)))}}};",
         ]
-        counts = f"{len(op.graph.inputs)}, {len(op.graph.outputs)}, {len(op.uses)}"
+        counts = f"{len(op.operands)}, {len(op.graph.outputs)}, {len(op.uses)}"
         own = f"types_{number}, uses_{number}, loops_{number}, run_{number}"
         rows.append(f'    OP("{op.name}", {counts}, {own}),')
     if ops:
@@ -250,20 +290,18 @@ def kernels_of(op: KernelOp, prefix: str = "") -> dict[str, CKernel]:
             {name: device[name] for name in kernel.operands},
             may_be_parted=True,
             loops=loops,
+            quantized=op.quantized,
         )
         for place, kernel in enumerate(graph.kernels)
     }
 
 
 def _declared(kernel: CKernel, results: int) -> str:
-    names = kernel.parameters
-    of_operands = [
-        "const unsigned char *" if name in kernel.conditions else "const float *"
-        for name in names[: len(names) - results]
-    ]
+    kinds = [f"{C_TYPES[kernel.kinds.get(name, 'float32')]} *" for name in kernel.parameters]
+    of_operands = [f"const {kind}" for kind in kinds[: len(kinds) - results]]
     parts = ["long part", "long parts"] if kernel.most_parts > 1 or kernel.turn_ns else []
     parts += ["const int64_t *sizes"] if kernel.turn_ns else []
-    declared = ", ".join([*of_operands, *["float *"] * results, *parts])
+    declared = ", ".join([*of_operands, *kinds[len(kinds) - results :], *parts])
     return f"extern void {kernel.name}({declared});"
 
 
@@ -273,14 +311,17 @@ def _run(op: KernelOp, kernels: Mapping[str, CKernel], name: str) -> list[str]:
     Of each there is one before that calls it with the tensors where they are, for one part of its work.
     """
     graph = op.graph
-    names = [*graph.inputs, *graph.outputs]
+    names = list(op.tensors)
     made = [each for kernel in graph.kernels for each in kernel.outputs]
     between = [each for each in made if each not in names]
     places = {each: place for place, each in enumerate([*names, *between])}
     lines, calls = [], []
     for kernel in graph.kernels:
         own = kernels[kernel.name]
-        given = [f"own->tensors[{places[n]}]" for n in (*kernel.operands, *kernel.outputs)]
+        integers = scaled(op.quantized, kernel)
+        scales = [own for n in integers for own in (scale_of(n), zero_of(n))]
+        every = (*kernel.operands, *scales, *kernel.outputs)
+        given = [f"own->tensors[{places[n]}]" for n in every]
         given += ["(long)part", "own->parts"] if own.most_parts > 1 or own.turn_ns else []
         most = str(own.most_parts)
         if own.turn_ns:
@@ -294,8 +335,10 @@ def _run(op: KernelOp, kernels: Mapping[str, CKernel], name: str) -> list[str]:
         calls.append(f"in_parts(context, part_of_{own.name}, tensors, {most})")
     if not between:
         head = f"static Status *{name}(Context *context, void *const *tensors) {{"
-        turns = [f"  if (!status) status = {call};" for call in calls]
-        return [*lines, head, "  Status *status = NULL;", *turns, "  return status;\n}"]
+        ends = [places[scale_of(each)] for each in graph.outputs if each in op.quantized]
+        turns = [f"  Status *status = {_status_of(ends)};"]
+        turns += [f"  if (!status) status = {call};" for call in calls]
+        return [*lines, head, *turns, "  return status;\n}"]
     first, last, device = len(names), len(places), kernel_tensors(graph)
     sizes = [f"(tensors[{places[n]}] = malloc({4 * count(device[n])}))" for n in between]
     return [
@@ -308,6 +351,12 @@ def _run(op: KernelOp, kernels: Mapping[str, CKernel], name: str) -> list[str]:
         f"  for (int number = {first}; number < {last}; ++number) free(tensors[number]);",
         "  return status;\n}",
     ]
+
+
+def _status_of(scales: Sequence[int]) -> str:
+    """Return what is NULL where results have scales that they are quantized by as they should be."""
+    fit = " && ".join(f"is_scale(tensors[{place}])" for place in scales)
+    return f"{fit} ? NULL : CREATE_STATUS(INVALID_ARGUMENT, ODD_SCALE)" if fit else "NULL"
 
 
 def _dims(shape: Shape) -> str:

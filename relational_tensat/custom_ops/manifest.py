@@ -1,9 +1,9 @@
 """The manifest of a folder of kernels: its content is data, and no file beside it is looked at.
 
 ``model.opt.kernels`` beside ``model.opt.onnx`` has ``manifest.json``: the digest of the model, and for
-each custom op its name, the shapes of its calls, the sizes of loops around it if there are any, and its
-μGraph. The C beside it is for people: where the
-kernels run, it is made again from the μGraphs.
+each custom op its name, the shapes of its calls, the sizes of loops around it and the types of integers if
+there are any, and its μGraph. The C beside it is for people: where the kernels run, it is made again from
+the μGraphs.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def write_manifest(
                 "name": op.name,
                 "uses": [{"operands": use.operands, "results": use.results} for use in op.uses],
                 **({"loops": op.loops, "block": op.block} if op.loops else {}),
+                **({"quantized": op.quantized} if op.quantized else {}),
                 "mugraph": encoded(op.graph),
             }
             for op in ops
@@ -136,7 +137,7 @@ def read_manifest(model: Path) -> Manifest:
 
 
 def _op(content: Any, where: str) -> KernelOp:
-    op = Fields(content, where, ("name", "uses", "loops", "block", "mugraph"))
+    op = Fields(content, where, ("name", "uses", "loops", "block", "quantized", "mugraph"))
     uses = []
     for place, each in enumerate(op.items("uses")):
         use = Fields(each, f"{where}: use {place}", ("operands", "results"))
@@ -144,7 +145,11 @@ def _op(content: Any, where: str) -> KernelOp:
     graph = decoded(op.value("mugraph"), where)
     try:
         loops, block = (op.wholes("loops"), op.whole("block")) if "loops" in content else ((), 0)
-        return checked_op(KernelOp(op.text("name"), graph, tuple(uses), loops, block))
+        kinds = Fields(
+            op.value("quantized", {}), f"{where}: quantized", (*graph.inputs, *graph.outputs)
+        )
+        integers = {name: kinds.text(name) for name in op.value("quantized", {})}
+        return checked_op(KernelOp(op.text("name"), graph, tuple(uses), loops, block, integers))
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

@@ -30,6 +30,7 @@ from relational_tensat.mugraph.fusion.candidates import (
     region_candidates,
 )
 from relational_tensat.mugraph.fusion.chains import Chain, dims_of_value, program_of
+from relational_tensat.mugraph.fusion.integer_parts import with_integers
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
@@ -101,7 +102,10 @@ def timed_parts(
     builder = builder_of(costs)
     make = partial(builder.make, effort=SearchEffort(1, 0)) if sized is None else sized.make
     parts: dict[str, list[KernelCandidate]] = {}
-    for candidate in candidates_of(graph if sized is None else sized.searched):
+    found = candidates_of(graph if sized is None else sized.searched)
+    if sized is None:
+        found = with_integers(graph, found, single_operators(graph))
+    for candidate in found:
         try:
             place = candidate if sized is None else sized.at_base(candidate)
         except RelationalTensatError as error:
@@ -256,6 +260,13 @@ def candidates_of(graph: Graph) -> Iterator[KernelCandidate]:
         if node.op in _FUNCTIONS and isinstance(kind, TensorType) and kind.dtype == "float32":
             yield _alone(node, graph)
     for candidate in region_candidates(graph, _MOST_STEPS, without=_RUNTIMES):
+        if candidate.dtype == "float32" and not candidate.is_cast:
+            yield candidate
+
+
+def single_operators(graph: Graph) -> Iterator[KernelCandidate]:
+    """Yield regions of one operator, with what moves elements around it, but functions alone."""
+    for candidate in region_candidates(graph, 1, without=_RUNTIMES, fewest_steps=1):
         if candidate.dtype == "float32" and not candidate.is_cast:
             yield candidate
 

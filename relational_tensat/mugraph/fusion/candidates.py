@@ -80,6 +80,9 @@ class KernelCandidate:
         graph: the model, or a graph that computes the same.
         source: which of them, as ``RegionRow`` names it.
         said: attributes that the kernel's function has in place of nodes' own, by what these give.
+        within: the program's nodes alone, where the first of ``nodes`` dequantize what these read, or the
+            last ones quantize what these give.
+        quantized: the element types of the program's operands and results that are integers then.
     """
 
     nodes: tuple[Node, ...]
@@ -91,6 +94,12 @@ class KernelCandidate:
     graph: Graph
     source: str = "model"
     said: Mapping[str, Attrs] = field(default_factory=dict)
+    within: KernelCandidate | None = None
+    quantized: Mapping[str, str] = field(default_factory=dict)
+
+    def is_scaled(self, node: Node) -> bool:
+        """Whether a node is one of those that dequantize or quantize around ``within``."""
+        return self.within is not None and all(n.outputs != node.outputs for n in self.within.nodes)
 
     @property
     def is_cast(self) -> bool:
@@ -134,6 +143,7 @@ def region_candidates(
     leave: Leave = no_matter,
     source: str = "model",
     without: Collection[str] = (),
+    fewest_steps: int = 2,
 ) -> list[KernelCandidate]:
     """Return the regions of a model that are no chains of functions, and groups of these.
 
@@ -145,6 +155,7 @@ def region_candidates(
         leave: called for what is no region, or none that a kernel is made of, and for borders.
         source: the graph's origin, for these rows.
         without: operators that no region has; where they are products, regions are as large as they get.
+        fewest_steps: of a program, too.
     """
     cones = (
         Cones(graph, {*_UNMATCHED, *without}, most_steps) if without else Cones(graph, _UNMATCHED)
@@ -180,7 +191,7 @@ def region_candidates(
     return [
         replace(c, source=source)
         for c in found
-        if c is not None and 1 < len(c.program.operators) <= most_steps
+        if c is not None and fewest_steps <= len(c.program.operators) <= most_steps
     ]
 
 
@@ -203,7 +214,8 @@ def pattern_hash(candidate: KernelCandidate) -> str:
     places = {name: place for place, name in enumerate(candidate.inputs)}
     nodes = []
     for node in candidate.nodes:
-        operands = [places.get(name, str(types[name])) for name in node.inputs]
+        read = node.inputs[:1] if candidate.is_scaled(node) else node.inputs
+        operands = [places.get(name, str(types[name])) for name in read]
         nodes.append((node.op, operands, sorted(node.attrs.items())))
         first = len(places)
         places.update((name, first + place) for place, name in enumerate(node.outputs))

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import cast
 
 import numpy as np
@@ -78,7 +79,8 @@ class KernelBuilder:
         Raises:
             RelationalTensatError: no kernel can be made; says why.
         """
-        if not (was_verified or computes_nodes(candidate, _SEED)):
+        part = candidate.within or candidate
+        if not (was_verified or computes_nodes(part, _SEED)):
             raise VerificationError("its program computes something else")
         device = self._savings.device(candidate)
         if candidate.has_products:
@@ -87,7 +89,7 @@ class KernelBuilder:
         else:
             graph = by_rows(candidate.program, self._is_for_one, was_verified)
         graph = stored_in_order(graph, candidate.program, candidate.orders)
-        cost_us = self._savings.kernel_us(candidate, graph)
+        cost_us = self._savings.kernel_us(part, graph)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
         kernel = self._with_rule(candidate, graph, cost_us)
@@ -98,7 +100,12 @@ class KernelBuilder:
         self, candidate: KernelCandidate, graph: MuGraph, cost_us: float | None
     ) -> OwnKernel:
         """Return a kernel with one more rule, unless it has this one already."""
-        key = f"k{content_hash(graph)}"
+        program = candidate.program
+        named = dict(
+            zip((*program.inputs, *program.outputs), (*graph.inputs, *graph.outputs), strict=True)
+        )
+        quantized = {named[name]: kind for name, kind in candidate.quantized.items()}
+        key = f"k{content_hash(graph, quantized)}"
         known = self._kernels.get(key)
         rules = known.rules if known else ()
         name = f"fused-{key}-{len(rules) + 1}" if rules else f"fused-{key}"
@@ -113,7 +120,7 @@ class KernelBuilder:
             key, graph, (*rules, rule), candidate.dtype,
             tuple(_shape(candidate.graph, name) for name in candidate.inputs),
             tuple(_shape(candidate.graph, name) for name in candidate.outputs), cost_us,
-            {**(known.masks if known else {}), **masks},
+            {**(known.masks if known else {}), **masks}, quantized=quantized,
         )  # fmt: skip
 
 
@@ -300,8 +307,10 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
     Raises:
         InputError: it has a number that no rule can name.
     """
-    terms: dict[str, Term] = {read: Var(f"x{place}") for place, read in enumerate(candidate.inputs)}
+    named = [Var(f"x{place}") for place in range(len(candidate.inputs))]
+    terms: dict[str, Term] = dict(zip(candidate.inputs, named, strict=True))
     numbers = {read: place for place, read in enumerate(candidate.inputs)}
+    scales = count(len(candidate.inputs) - 2 * len(candidate.quantized))
     parts: list[FusedPart] = []
     for node in candidate.nodes:
         for read in node.inputs:
@@ -310,9 +319,15 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
                 numbers[read] = len(candidate.inputs) + len(parts) - 1
                 terms[read] = _number_term(candidate.graph, read)
         said = candidate.said.get(node.outputs[0], node.attrs)
-        parts.append(FusedPart(node.op, tuple(numbers[read] for read in node.inputs), said))
-        whole = len(candidate.inputs) + len(parts) - 1
+        operands = [numbers[read] for read in node.inputs]
         children = tuple(terms[read] for read in node.inputs)
+        if candidate.is_scaled(
+            node
+        ):  # by its own: two nodes of one scale are a place like any other
+            operands[1:] = [next(scales), next(scales)]
+            children = (children[0], *(named[place] for place in operands[1:]))
+        parts.append(FusedPart(node.op, tuple(operands), said))
+        whole = len(candidate.inputs) + len(parts) - 1
         term = Apply(node.op, children, _literals(node.attrs))
         if not get_operator(node.op).multi_output:
             numbers[node.outputs[0]], terms[node.outputs[0]] = whole, term
@@ -322,10 +337,10 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
             numbers[output] = len(candidate.inputs) + len(parts) - 1
             terms[output] = Apply("part", (term,), (("index", Literal(index)),))
     sources = tuple(cast(Apply, terms[output]) for output in candidate.outputs)
-    operands = gathered([terms[read] for read in candidate.inputs])
+    given = gathered(named)
     body = body_of(parts, [numbers[output] for output in candidate.outputs])
     attrs = (("mugraph", Literal(key)), ("body", Literal(body)))
-    kernel = Apply("fused", operands, attrs)
+    kernel = Apply("fused", given, attrs)
     return Rule(
         name,
         "a kernel computes the same as its operators",

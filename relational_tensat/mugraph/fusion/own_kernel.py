@@ -46,6 +46,8 @@ class OwnKernel:
         loops: sizes of loops around the kernel, each 0 where it may be any; shapes have them below 0: -1 is
             the first.
         block: how many elements it computes of all loops together; 0 where it is one of each loop.
+        quantized: element types of the μGraph's operands and results that are integers in memory; a scale
+            and a zero point of each are operands behind the others.
     """
 
     key: str
@@ -58,6 +60,7 @@ class OwnKernel:
     masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     loops: tuple[int, ...] = ()
     block: int = 0
+    quantized: Mapping[str, str] = field(default_factory=dict)
 
 
 #: The columns, in order.

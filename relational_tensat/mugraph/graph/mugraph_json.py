@@ -143,9 +143,15 @@ def encoded(graph: MuGraph) -> dict[str, Any]:
     } | options
 
 
-def content_hash(graph: MuGraph) -> str:
-    """Return a hash of a μGraph's meaning and form, without its names."""
+def content_hash(graph: MuGraph, quantized: Mapping[str, str] | None = None) -> str:
+    """Return a hash of what a μGraph computes and how, whatever it is called.
+
+    Args:
+        graph: the μGraph.
+        quantized: element types of tensors that are integers in memory.
+    """
     content = {k: value for k, value in encoded(graph).items() if k not in ("name", "rows")}
+    content |= {"quantized": dict(quantized)} if quantized else {}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
+from types import MappingProxyType
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.validity import BlockStage
 from relational_tensat.mugraph.kernels.c_reductions import CReductions
 from relational_tensat.mugraph.kernels.c_sweeps import Loop, Strides, Sweep, loops_of
-from relational_tensat.mugraph.kernels.c_tensors import BLOCKS, start_of, variable_of
+from relational_tensat.mugraph.kernels.c_tensors import BLOCKS, C_TYPES, start_of, variable_of
 from relational_tensat.mugraph.kernels.c_tiles import CpuTiles
 from relational_tensat.mugraph.kernels.indices import (
     ITERATION,
@@ -53,10 +54,11 @@ class CEmission(CReductions):
         program: Program,
         lying: Mapping[str, Dims],
         tiles: CpuTiles | None,
+        quantized: Mapping[str, str] = MappingProxyType({}),
         *,
         is_parted: bool = False,
     ) -> None:
-        super().__init__(program, lying, tiles)
+        super().__init__(program, lying, tiles, quantized)
         self._is_parted = is_parted
         loads = [s for s in program.statements[BlockStage.INVARIANT] if isinstance(s, Load)]
         self._turned = {load.output: order for load in loads if (order := self._turned_load(load))}
@@ -185,8 +187,10 @@ class CEmission(CReductions):
         strides = source_layout(iterator, tensor).strides
         pointer = f"in_{identifier(iterator.tensor)} + {self._from(start, tile, strides)}"
         if load.output not in self._turned:
-            kind = type_of(iterator.is_condition)
-            self._text.line(f"const {kind} *restrict {variable_of(load.output)} = {pointer};")
+            kind = "bool" if iterator.is_condition else self._kind(iterator.tensor)
+            self._text.line(
+                f"const {C_TYPES[kind]} *restrict {variable_of(load.output)} = {pointer};"
+            )
             return
         layout = self._layouts[load.output]
         self._turn(pointer, strides, variable_of(load.output), layout.strides, tile, is_saved=False)
@@ -225,8 +229,7 @@ class CEmission(CReductions):
                 value = f"{cell} * {self.stored(fade_of(compute.rescale), at)} + {value}"
             elif compute.adds:
                 value = f"{cell} + {value}"
-            cells = [cell, *(self._result_cell(save, at) for save in also)]
-            self._text.line(f"{' = '.join(cells)} = {value};")
+            self._store([cell], also, at, value)
 
         is_known = not (compute.along or compute.rescale)
         written = [self._strides(compute.output), *map(self._result_strides, also)]
@@ -256,7 +259,7 @@ class CEmission(CReductions):
 
         def body(at: Mapping[str, str]) -> None:
             value = self.element(saver.tile, at)
-            self._text.line(f"{self._result_cell(save, at)} = {value};")
+            self._store([], [save], at, value)
 
         self._swept(tile, [saver.tile], [strides], body)
 
@@ -265,11 +268,13 @@ class CEmission(CReductions):
         iterator, dims = load.iterator, self._program.dims[load.output]
         if self._tiles is None or iterator.is_condition or bounds_of(iterator):
             return None
+        if iterator.tensor in self._quantized:
+            return None
         strides = source_layout(iterator, self._lying[iterator.tensor]).strides
         return self._turned_order(dims, strides)
 
     def _turned_save(self, save: Save) -> Dims | None:
-        if self._tiles is None:
+        if self._tiles is None or save.saver.output in self._quantized:
             return None
         result = self._lying[save.saver.output]
         return self._turned_order(self._program.dims[save.saver.tile], row_major(result).strides)
@@ -289,11 +294,6 @@ class CEmission(CReductions):
             return None
         order = sorted(tile, key=lambda d: (d.variable == lane, -strides[d.variable]))
         return tuple(order)
-
-
-def type_of(is_condition: bool) -> str:
-    """Return the C type of an operand's elements."""
-    return "unsigned char" if is_condition else "float"
 
 
 def _staged(save: Save) -> str:

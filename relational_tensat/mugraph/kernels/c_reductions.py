@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.kernels.c_sweeps import VECTOR, Loop, Strides, loops_of
-from relational_tensat.mugraph.kernels.c_tensors import BLOCKS, CTensors
+from relational_tensat.mugraph.kernels.c_tensors import (
+    BLOCKS,
+    C_TYPES,
+    CTensors,
+    scale_of,
+    zero_of,
+)
 from relational_tensat.mugraph.kernels.indices import (
     number,
     offset,
@@ -25,6 +31,7 @@ from relational_tensat.mugraph.kernels.statements import (
     Save,
     identifier,
 )
+from relational_tensat.tensor.floats import integer_range
 from relational_tensat.tensor.spellings import SPELLINGS
 
 #: A row of a sum is parted, so that additions need not wait for each other.
@@ -47,10 +54,7 @@ class CReductions(CTensors):
                 return self.element(reduce.operand, at)
             made, self._number = self.element(compute.operand, at), self._number + 1
             self._text.line(f"const float value_{self._number} = {made};")
-            cells = [
-                self.stored(compute.output, at), *(self._result_cell(save, at) for save in also)
-            ]  # fmt: skip
-            self._text.line(f"{' = '.join(cells)} = value_{self._number};")
+            self._store([self.stored(compute.output, at)], also, at, f"value_{self._number}")
             return f"value_{self._number}"
 
         read = reduce.operand if compute is None else compute.operand
@@ -196,8 +200,28 @@ class CReductions(CTensors):
         start = result_start(saver, result, tile, program.block, BLOCKS)
         place = self._from(start, tile, self._result_strides(save))
         pointer = f"to_{identifier(saver.output)}"
-        self._text.line(f"float *restrict {pointer} = out_{identifier(saver.output)} + {place};")
+        kind = C_TYPES[self._kind(saver.output)]
+        self._text.line(f"{kind} *restrict {pointer} = out_{identifier(saver.output)} + {place};")
         return pointer
+
+    def _store(
+        self, cells: Sequence[str], also: Sequence[Save], at: Mapping[str, str], value: str
+    ) -> None:
+        """Store a value in cells of tiles, and in results: in those of integers what is nearest."""
+        integers = [save for save in also if save.saver.output in self._quantized]
+        cells = [*cells, *(self._result_cell(save, at) for save in also if save not in integers)]
+        if cells:
+            self._text.line(f"{' = '.join(cells)} = {value};")
+            value = cells[0]
+        for save in integers:
+            tensor = save.saver.output
+            least, most = integer_range(self._kind(tensor))
+            scale, zero = scale_of(tensor), zero_of(tensor)
+            near = f"quantized({value}, {scale}, 1.0f / {scale}, {zero}, {least}, {most})"
+            self._text.line(f"{self._result_cell(save, at)} = {near};")
+
+    def _kind(self, tensor: str) -> str:
+        return self._quantized.get(tensor, "float32")
 
     def _result_strides(self, save: Save) -> Strides:
         return row_major(self._lying[save.saver.output]).strides

@@ -30,6 +30,13 @@ from relational_tensat.mugraph.kernels.statements import (
     identifier,
 )
 
+#: What C calls element types.
+C_TYPES = {
+    "float32": "float",
+    "bool": "unsigned char",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+}
 BLOCKS = ("block_x", "block_y", "block_z")
 _VIEWS = ("rename", "split", "merge", "window")
 
@@ -41,12 +48,17 @@ class CTensors(Formulas):
         program: the kernel.
         lying: the dims of operands and results in their order in memory.
         tiles: how a kernel of one block is cut; None for one with a grid or a loop.
+        quantized: element types of operands and results that are integers in memory.
     """
 
     names = MappingProxyType({"exp": "exp_of({})", "erf": "erf_of({})", "tanh": "tanh_of({})"})
 
-    def __init__(self, program: Program, lying: Mapping[str, Dims], tiles: CpuTiles | None) -> None:
+    def __init__(
+        self, program: Program, lying: Mapping[str, Dims], tiles: CpuTiles | None,
+        quantized: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         super().__init__(program)
+        self._quantized = quantized
         self._text, self._lying, self._tiles = Text(), lying, tiles
         self._cut = {} if tiles is None else dict(tiles.sizes)
         self._statements = {stage: program.statements[stage] for stage in BlockStage}
@@ -168,7 +180,11 @@ class CTensors(Formulas):
         element = (
             f"{variable_of(name)}[{element_offset(iterator, at, self._lying[iterator.tensor])}]"
         )
-        element = f"(float){element}" if iterator.is_condition else element
+        if iterator.is_condition:
+            element = f"(float){element}"
+        elif iterator.tensor in self._quantized:
+            scale, zero = scale_of(iterator.tensor), zero_of(iterator.tensor)
+            element = f"dequantized({element}, {scale}, {zero})"
         is_there = self._inside(name, at)
         if is_there == "0":
             return "0.0f"
@@ -217,6 +233,16 @@ class CTensors(Formulas):
         self._locals[key] = f"value_{self._number}"
         self._text.line(f"const float value_{self._number} = {made};")
         return self._locals[key]
+
+
+def scale_of(tensor: str) -> str:
+    """Return what C calls the scale of integers."""
+    return f"scale_{identifier(tensor)}"
+
+
+def zero_of(tensor: str) -> str:
+    """Return what C calls the zero point of integers."""
+    return f"zero_{identifier(tensor)}"
 
 
 def variable_of(name: str) -> str:

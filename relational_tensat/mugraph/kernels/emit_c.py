@@ -6,9 +6,9 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from relational_tensat.base.shown_text import escaped_in_code
 from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
-from relational_tensat.mugraph.kernels.c_emission import CEmission, type_of
+from relational_tensat.mugraph.kernels.c_emission import CEmission
 from relational_tensat.mugraph.kernels.c_loops import SizedLoops, looped
 from relational_tensat.mugraph.kernels.c_program import for_processor
+from relational_tensat.mugraph.kernels.c_tensors import C_TYPES, scale_of, zero_of
 from relational_tensat.mugraph.kernels.c_tiles import (
     MOST_ELEMENTS,
     CpuTiles,
@@ -47,10 +48,11 @@ class CKernel:
 
     Attributes:
         name: of the function, ``kernel_`` and the kernel's; parameters are pointers to float: the operands,
-            then the results; then, of a function in parts, the part to compute, and how many there are.
+            then scale and zero point of each that is of integers, then the results; then, of one that is
+            parted, which part to compute, of how many.
         source: all of it.
         parameters: their names.
-        conditions: of these, those that are pointers to bytes, 1 or 0.
+        kinds: of these, the element types of those that are pointers to others than float.
         most_parts: in how many the work is worth to be parted; 1 where the function computes all of it.
         turn_ns: the time of one turn of loops around it; 0 without loops. With them, parameters are parted
             always, and the last one is the sizes of the loops.
@@ -59,7 +61,7 @@ class CKernel:
     name: str
     source: str
     parameters: tuple[str, ...]
-    conditions: frozenset[str] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
     most_parts: int = 1
     turn_ns: int = 0
 
@@ -77,8 +79,9 @@ def emit_c(
     *,
     may_be_parted: bool = False,
     loops: SizedLoops | None = None,
+    quantized: Mapping[str, str] | None = None,
 ) -> CKernel:
-    """Return a kernel as C, of elements of float32.
+    """Return a kernel as C, which computes in float32.
 
     Args:
         kernel: the kernel.
@@ -86,6 +89,8 @@ def emit_c(
         lying: dims of operands and results in their order in memory, where that is another.
         may_be_parted: whether the function computes a part of the results, where there is work for several.
         loops: around it, of sizes that are arguments.
+        quantized: element types of operands and results that are integers in memory: they stand for
+            numbers, by a scale and a zero point each.
 
     Raises:
         InputError: the kernel is not well-formed, or has products: those are left to libraries, which
@@ -103,15 +108,23 @@ def emit_c(
     name = identifier(f"kernel_{kernel.name}")  # as no function of the headers is called
     grid = " x ".join(map(str, kernel.block.grid)) or "1"
     conditions = {it.tensor for it in kernel.block.iterators if it.is_condition}
-    bytes_of = frozenset(f"in_{identifier(n)}" for n in conditions)
-    operands = [f"in_{identifier(n)}" for n in kernel.operands]
-    outputs = [f"out_{identifier(n)}" for n in kernel.outputs]
-    pointers = {n: f"const {type_of(n in bytes_of)} *restrict {n}" for n in operands}
-    pointers |= {n: f"float *restrict {n}" for n in outputs}
+    if loops is not None and quantized:
+        raise InputError(f"{kernel.name}: elements are integers in loops of any size")
+    integers = {n: (quantized or {})[n] for n in scaled(quantized or {}, kernel)}
+    operands = {n: f"in_{identifier(n)}" for n in kernel.operands}
+    outputs = {n: f"out_{identifier(n)}" for n in kernel.outputs}
+    kind_of = {**dict.fromkeys(conditions, "bool"), **integers}
+    kinds = {own: kind_of[n] for n, own in (*operands.items(), *outputs.items()) if n in kind_of}
+    scales = [own for n in integers for own in (f"given_{scale_of(n)}", f"given_{zero_of(n)}")]
+    kinds |= {f"given_{zero_of(n)}": kind for n, kind in integers.items()}
+    given = [*operands.values(), *scales]
+    pointers = {n: f"const {C_TYPES[kinds.get(n, 'float32')]} *restrict {n}" for n in given}
+    pointers |= {n: f"{C_TYPES[kinds.get(n, 'float32')]} *restrict {n}" for n in outputs.values()}
     declared = [*pointers.values()]
     work_us = _work_us(program)
     most_parts = max(1, int(work_us / LEAST_PART_US)) if may_be_parted and not loops else 1
-    parts, body = _body(program, lying, alone is not None, most_parts)
+    parts, body = _body(program, lying, integers, alone is not None, most_parts)
+    known = [line for n in integers for line in _known(n)]
     if loops is not None:
         tensors = dict(zip([*kernel.operands, *kernel.outputs], pointers.values(), strict=True))
         declared, body = looped(loops, tensors, lying, body)
@@ -121,12 +134,25 @@ def emit_c(
     text.line(f"// {escaped_in_code(kernel.name)}: grid {grid}, loop {kernel.block.loop}")
     inner = f"{name}_in_clones"  # which are seen from everywhere, unless they are static
     with text.block(f"static CLONES void {inner}({', '.join(declared)}) {{"):
-        text.line(*body.splitlines())
+        text.line(*known, *body.splitlines())
     given = [each.split()[-1].lstrip("*") for each in declared]
     with text.block(f"void {name}({', '.join(declared)}) {{"):
         text.line(f"{inner}({', '.join(given)});")
     source, turn_ns = f"{read_functions()}\n{text}", max(1, round(1e3 * work_us)) if loops else 0
-    return CKernel(name, source, (*operands, *outputs), bytes_of, parts, turn_ns)
+    return CKernel(name, source, tuple(pointers), kinds, parts, turn_ns)
+
+
+def scaled(quantized: Collection[str], kernel: Kernel) -> list[str]:
+    """Return the tensors of a kernel that are of integers, in the order of their scales."""
+    return [name for name in (*kernel.operands, *kernel.outputs) if name in quantized]
+
+
+def _known(name: str) -> list[str]:
+    """Return the lines that read the scale and the zero point of a tensor."""
+    return [
+        f"const float {scale_of(name)} = *given_{scale_of(name)};",
+        f"const int {zero_of(name)} = *given_{zero_of(name)};",
+    ]
 
 
 def _work_us(program: Program) -> float:
@@ -141,7 +167,11 @@ def _work_us(program: Program) -> float:
 
 
 def _body(
-    program: Program, lying: Mapping[str, Dims], has_tiles: bool, most_parts: int
+    program: Program,
+    lying: Mapping[str, Dims],
+    quantized: Mapping[str, str],
+    has_tiles: bool,
+    most_parts: int,
 ) -> tuple[int, str]:
     """Return the parts, and the lines within a function, with the largest tiles that a stack has room for.
 
@@ -150,8 +180,8 @@ def _body(
     """
 
     def written(program: Program, tiles: CpuTiles | None) -> tuple[int, str]:
-        parts = min(most_parts, CEmission(program, lying, tiles).pieces)
-        return parts, CEmission(program, lying, tiles, is_parted=parts > 1).body()
+        parts = min(most_parts, CEmission(program, lying, tiles, quantized).pieces)
+        return parts, CEmission(program, lying, tiles, quantized, is_parted=parts > 1).body()
 
     if not has_tiles:
         return written(program, None)
@@ -203,7 +233,7 @@ class CFunction:
         """
         arrays, function = [*operands, *results], self._function
         for name, array in zip(self._kernel.parameters, arrays, strict=True):
-            kind = "bool" if name in self._kernel.conditions else "float32"
+            kind = self._kernel.kinds.get(name, "float32")
             if array.dtype != kind or not array.flags.c_contiguous:
                 raise InputError(f"{self._kernel.name}: {name} is no contiguous array of {kind}")
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]

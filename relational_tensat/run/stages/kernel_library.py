@@ -424,7 +424,11 @@ def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
 
 
 def _emitted(kernel: OwnKernel) -> dict[str, CKernel]:
-    return kernels_of(op_of(kernel)) if kernel.loops else emitted_kernels(kernel.graph)
+    return (
+        kernels_of(op_of(kernel))
+        if kernel.loops or kernel.quantized
+        else emitted_kernels(kernel.graph)
+    )
 
 
 def _fusion(rows: Sequence[PartRow], best: _KernelFile) -> FusionReport:

@@ -163,7 +163,10 @@ def _write_kernels(checked: CheckedRun) -> list[str]:
     kernels, chosen = extracted.explored.kernels, extracted.chosen
     if checked.kernels is not None:
         kernels, chosen, is_measured = checked.kernels.kernels, checked.folded, True
+    integers = sum(bool(kernel.quantized) for kernel in kernels)
+    kernels = tuple(kernel for kernel in kernels if not kernel.quantized)
     count = kernel_files.write_kernels(kernels, chosen, options.kernels, has_torch=options.torch)
     modelled = ", modelled, not timed" if count and not is_measured else ""
     how = [f"{_AS_PLAIN}; in C they run by relational_tensat.kernels.load"] if is_measured else []
+    how += [f"{integers} kernels between integers run in onnxruntime alone"] if integers else []
     return [*how, f"kernels in {options.kernels}: {count}{modelled}"]

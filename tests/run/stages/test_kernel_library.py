@@ -34,6 +34,7 @@ from relational_tensat.run.values import CheckedRun
 from relational_tensat.tensor import Node, TensorType, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of
+from tests.quantized_models import Quantized
 from tests.with_compilers import needs_c
 
 DOMAIN = "relational_tensat.kernels"
@@ -76,6 +77,19 @@ def _dynamic_model(folder: Path) -> Path:
     return folder / "model.onnx"
 
 
+def _quantized_model(folder: Path) -> Path:
+    """Functions of integers before and behind a product, in two layers of the same form."""
+    build, value = Quantized(most=63), "x"
+    for layer in "ab":
+        value = build.pair(value, 0.03)
+        rounded = build.pair(build.node("Tanh", [value], f"t{layer}"), 0.011)
+        value = build.node("MatMul", [rounded, build.weight(f"w{layer}", 24, 24)], f"p{layer}")
+        value = build.node("Tanh", [build.pair(value, 0.025)], f"s{layer}")
+    build.node("Identity", [build.pair(value, 0.01)], "y")
+    onnx.save(build.model({"x": [16, 24]}, {"y": [16, 24]}), folder / "model.onnx")
+    return folder / "model.onnx"
+
+
 class _Runs:
     """One run with kernels that seem to gain, and a race that ends as it is told to.
 
@@ -95,6 +109,7 @@ class _Runs:
         race_again: bool = True,
         standings: tuple[Standing, ...] = (FASTER, SAME),
         is_dynamic: bool = False,
+        is_quantized: bool = False,
     ) -> None:
         self.checked: list[CheckedRun] = []
         self._patch, self.parts = patch, []
@@ -111,7 +126,8 @@ class _Runs:
             kernels=None if is_dynamic else folder / "kernels",
             race_again=race_again,
         )
-        model = _dynamic_model(folder) if is_dynamic else _model(folder)
+        make = _quantized_model if is_quantized else _model
+        model = _dynamic_model(folder) if is_dynamic else make(folder)
         self.result = optimize(model, options, output=folder / "model.opt.onnx")
 
     def _kept(self, checked: CheckedRun) -> CheckedRun:
@@ -191,6 +207,31 @@ def test_a_dynamic_file_has_kernels_of_any_sizes(
         feeds = {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
         (expected,), (found,) = original.run(None, feeds), session.run(None, feeds)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@needs_c
+def test_a_quantized_file_has_kernels_between_integers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One serves several layers, whatever their scales; folders of kernels have none of them."""
+    result = _Runs(tmp_path, monkeypatch, is_quantized=True).result
+    file = result.output
+    assert file is not None and result.library is not None and result.library.is_taken
+    manifest = json.loads((folder_of(file) / MANIFEST).read_text())
+    assert all({*op["quantized"].values()} == {"uint8"} for op in manifest["ops"])
+    assert len(manifest["ops"]) < len(_calls(file)) == 4
+    assert not kernels.entries(tmp_path / "kernels")
+    assert any("between integers" in note for note in result.notes)
+    assert all("quantized(" in kernel.code for kernel in result.library.kernels)
+    original, plain = (
+        onnxruntime.InferenceSession(str(each), providers=["CPUExecutionProvider"])
+        for each in (tmp_path / "model.onnx", file)
+    )
+    feeds = feeds_of(load_model(tmp_path / "model.onnx"))
+    (expected,) = original.run(None, feeds)
+    assert expected.std() > 0.1
+    for session in (relational_tensat.session(file), plain):
+        assert np.abs(session.run(None, feeds)[0] - expected).max() <= 0.03
 
 
 @needs_c
