@@ -18,7 +18,7 @@ from relational_tensat.mugraph.graph.mugraph_json import content_hash, encoded
 from relational_tensat.mugraph.kernel_finder import CheapestSoFar, first_verified
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizes.cost_model import library_us
+from relational_tensat.mugraph.sizes.cost_model import graph_us
 from relational_tensat.mugraph.sizes.splits import Sized
 from relational_tensat.mugraph.sizes.waves import Multiprocessors
 
@@ -37,7 +37,7 @@ def tuning_run(case: Case, options: SearchOptions, most: int) -> dict[str, Any] 
     return {
         "search": {"case": case.name, "max_kernels": options.max_kernels},
         "best_us": best.cost_us,
-        "library_us": library_us(program, device),
+        "library_us": graph_us(program, device),
         "mugraph": encoded(best.graph),
         "others": [{"us": each.cost_us, "mugraph": encoded(each.graph)} for each in others],
     }

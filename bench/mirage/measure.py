@@ -13,7 +13,8 @@ from relational_tensat.mugraph.candidate_cache import SizedCandidates
 from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.kernel_finder import first_verified, searched
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizes.cost_model import library_us
+from relational_tensat.mugraph.sizes.cost_model import graph_us
+from relational_tensat.mugraph.sizes.waves import a100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
         bounded,
         tests - bounded,
         taken_s,
-        library_us(program),
+        graph_us(program, a100()),
         best.cost_us if best else math.nan,
         encoded(best.graph) if best else None,
         passed.entry_tests if passed else 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.base.option import Option, options_in
@@ -137,29 +137,24 @@ def extract_graph(args: argparse.Namespace) -> int:
     if args.output is not None:
         _write_choice(args.output, egraph, extraction)
     if args.json:
-        content = _extraction_json(extraction, egraph.note)
+        content = {
+            "cost": extraction.cost_us,
+            "bound": extraction.bound_us,
+            "gap": extraction.gap,
+            "optimal": extraction.optimal,
+            "seconds": extraction.seconds,
+            "reductions": {
+                "before": dict(zip(_SIZES, extraction.size, strict=True)),
+                "after": dict(zip(_SIZES, extraction.reduced_size, strict=True)),
+                "dropped": dict(extraction.reductions),
+            },
+            "method": extraction.method,
+            "note": "; ".join(filter(None, [egraph.note, extraction.note])),
+        }
         sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
     else:
         _print_extraction(args.file, egraph, extraction)
     return 0
-
-
-def _extraction_json(extraction: Extraction, file_note: str = "") -> dict[str, Any]:
-    """Return the object that ``extract --json`` prints; costs are in the file's unit."""
-    return {
-        "cost": extraction.cost_us,
-        "bound": extraction.bound_us,
-        "gap": extraction.gap,
-        "optimal": extraction.optimal,
-        "seconds": extraction.seconds,
-        "reductions": {
-            "before": dict(zip(_SIZES, extraction.size, strict=True)),
-            "after": dict(zip(_SIZES, extraction.reduced_size, strict=True)),
-            "dropped": dict(extraction.reductions),
-        },
-        "method": extraction.method,
-        "note": "; ".join(filter(None, [file_note, extraction.note])),
-    }
 
 
 _SIZES = ("e_nodes", "e_classes", "edges")

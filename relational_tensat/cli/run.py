@@ -157,7 +157,7 @@ def _checked_options(args: argparse.Namespace) -> Options:
     """
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
-    options = Options.of(**written_values(args, (option for _, option in options_in(Options))))
+    options = _options(args)
     from relational_tensat.formats.frontend import check_model
 
     check_model(args.model)
@@ -178,6 +178,10 @@ def _progress(args: argparse.Namespace) -> AbstractContextManager[Progress]:
     from relational_tensat.cli.run_progress import shown_progress
 
     return shown_progress(stderr_console(), details=args.details)
+
+
+def _options(args: argparse.Namespace) -> Options:
+    return Options.of(**written_values(args, (option for _, option in options_in(Options))))
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:

@@ -153,13 +153,6 @@ def read_schema(connection: duckdb.DuckDBPyConnection) -> list[PublishedTable]:
     return list(tables.values())
 
 
-def without_comment(tables: Sequence[PublishedTable]) -> list[str]:
-    """Return the names of tables and columns that have no comment."""
-    return [t.name for t in tables if not t.comment] + [
-        f"{t.name}.{c.name}" for t in tables for c in t.columns if not c.comment
-    ]
-
-
 def _create(database: Database, purposes: Sequence[str]) -> None:
     """Make tables; in a file with their comments, which nobody reads in memory."""
     for purpose in purposes:

@@ -152,7 +152,15 @@ def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:
         _copy(database, path)
         unknown = Graph("stored", {}, {}, (), (), {})  # a search asks nothing of it
         egraph = restore_egraph(unknown, database)
-        return _explored(egraph, database, rule)
+
+        def end(_: object) -> None:
+            database.is_recording = False
+
+        database.is_recording = True
+        limit = egraph.e_nodes + _NODE_BUDGET
+        options = ExplorationOptions(iterations=1, node_limit=limit, time_limit_s=None)
+        explore(egraph, [rule], options, observer=Observer(progress=end))
+        return [recorded for recorded in database.recorded if recorded.name not in _LOG]
     finally:
         database.close()
 
@@ -184,19 +192,3 @@ def _copy(database: RecordingDatabase, path: Path) -> None:
     except duckdb.Error as error:
         raise InputError(f"{path}: not the database of a run: {first_line(error)}") from error
     connection.execute("DETACH run_file")
-
-
-def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[RecordedStatement]:
-    """Carry out an iteration by one rule, cycle filter included; return its statements."""
-
-    def end(_: object) -> None:
-        database.is_recording = False
-
-    database.is_recording = True
-    options = ExplorationOptions(
-        iterations=1,
-        node_limit=egraph.e_nodes + _NODE_BUDGET,
-        time_limit_s=None,
-    )
-    explore(egraph, [rule], options, observer=Observer(progress=end))
-    return [recorded for recorded in database.recorded if recorded.name not in _LOG]

@@ -128,7 +128,12 @@ def fleet(
         >>> fleet(["models"], "fast", Options.of(effort="low"), on="processes:4")  # doctest: +SKIP
     """
     options = options or Options()
-    _check_side_by_side(options, on)
+    is_disturbed = on.partition(":")[0] not in ("here", *_WITH_QUIET_CORES) and on != "processes:1"
+    if is_disturbed and is_timed(options):
+        raise UsageError(
+            f"--on {on}: models that run side by side disturb each other's times, expected --effort low "
+            "or --deterministic (nothing is timed), or --on here"
+        )
     ledger = Ledger(Path(out))
     with ExitStack() as ends:
         opened = ends.enter_context(ledger.write()) if ledger.path.exists() else None
@@ -157,20 +162,6 @@ def fleet(
                 if noted is not None:
                     noted(row)
     return [rows[name] for name in sorted(rows)]
-
-
-def _check_side_by_side(options: Options, on: str) -> None:
-    """Check that no two models are timed at once: clusters have quiet cores for them, a machine has one.
-
-    Raises:
-        UsageError: they would be.
-    """
-    is_disturbed = on.partition(":")[0] not in ("here", *_WITH_QUIET_CORES) and on != "processes:1"
-    if is_disturbed and is_timed(options):
-        raise UsageError(
-            f"--on {on}: models that run side by side disturb each other's times, expected --effort low "
-            "or --deterministic (nothing is timed), or --on here"
-        )
 
 
 def is_timed(options: Options) -> bool:

@@ -12,11 +12,6 @@ UNIFORM_MIN_ELEMENTS = 64
 UNIFORM_MOST_ELEMENTS = 1 << 32
 
 
-def _is_broadcast(array: Array) -> bool:
-    """Whether an array is a view that repeats one element."""
-    return all(stride == 0 for stride in array.strides)
-
-
 def uniform_element(array: Array) -> Array | None:
     """Return the one value (0-d) that all of at least ``UNIFORM_MIN_ELEMENTS`` elements have.
 
@@ -26,7 +21,7 @@ def uniform_element(array: Array) -> Array | None:
     if array.size < UNIFORM_MIN_ELEMENTS:
         return None
     first = array[(0,) * array.ndim]
-    if _is_broadcast(array) or _all_equal(array, np.asarray(first)):
+    if all(stride == 0 for stride in array.strides) or _all_equal(array, np.asarray(first)):
         return np.asarray(first)
     return None
 

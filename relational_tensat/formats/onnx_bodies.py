@@ -198,20 +198,11 @@ class _BodyReader:
             n_changing = len(self._changing)
             model = self._model()
             if len(self._changing) == n_changing:
-                self._check_not_empty(model)
+                # A Loop may begin with nothing, and add to it turn by turn. The body is a model of one
+                # element and more then; with none it runs in the first turn of each comparison.
+                if any(0 in _shape(value.type) for value in model.graph.input):
+                    raise NoModelError("an operand has no elements")
                 return model
-
-    def _check_not_empty(self, model: onnx.ModelProto) -> None:
-        """Check that what is empty grows: a Loop may begin with nothing, and add to it turn by turn.
-
-        The body is a model of one element and more then. With none it runs in the first turn of each
-        comparison of the whole.
-
-        Raises:
-            NoModelError: something is empty in all turns.
-        """
-        if any(0 in _shape(value.type) for value in model.graph.input):
-            raise NoModelError("an operand has no elements")
 
     def _model(self) -> onnx.ModelProto:
         """Return the model as far as it is known what changes; that may become more."""

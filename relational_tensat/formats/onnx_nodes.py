@@ -315,10 +315,8 @@ class NodeReader:
 
     def _read_as_parts(self, node: onnx.NodeProto) -> bool:
         """Read one of onnxruntime's operators as what it does at once; return whether that is known."""
-        from relational_tensat.formats.onnx_contrib import (
-            check_mapped,
-            read_parts,
-        )  # few have these
+        # few have these
+        from relational_tensat.formats.onnx_contrib import check_mapped, read_parts
 
         facts = read_node(node, self._imports[""], self._types, self._weights, self._used)
         try:

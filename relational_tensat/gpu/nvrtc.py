@@ -167,10 +167,7 @@ def cached_unit(unit: str, arch: str) -> Compiled:
     Raises:
         MissingDependencyError, InputError: as ``compile_unit``.
     """
-    digest = hashlib.sha256("\0".join((unit, *instances(unit), arch, nvrtc_version())).encode())
-    for name in (*HEADERS, unit):
-        digest.update(read_source(name).encode())
-    path = cache_folder() / "cubins" / f"{digest.hexdigest()[:32]}.json"
+    path = _cache_file(unit, arch)
     try:
         check_own(path)
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -198,6 +195,13 @@ def sources_hash() -> str:
 def cache_folder() -> Path:
     """Return the folder of what is kept for this user."""
     return user_cache()
+
+
+def _cache_file(unit: str, arch: str) -> Path:
+    digest = hashlib.sha256("\0".join((unit, *instances(unit), arch, nvrtc_version())).encode())
+    for name in (*HEADERS, unit):
+        digest.update(read_source(name).encode())
+    return cache_folder() / "cubins" / f"{digest.hexdigest()[:32]}.json"
 
 
 def _nvrtc() -> Any:

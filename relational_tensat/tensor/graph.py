@@ -161,10 +161,8 @@ def _check_node(
     node: Node, types: Mapping[str, ValueType], where: str
 ) -> tuple[dict[str, AttrValue], tuple[ValueType, ...]]:
     """Return a node's canonical attributes and the types of its outputs."""
-    from relational_tensat.tensor.operators import (
-        get_operator,  # ops describe graphs' nodes; late on purpose
-        typed,
-    )
+    # late on purpose: operators describe graphs' nodes
+    from relational_tensat.tensor.operators import get_operator, typed
 
     try:
         operator = get_operator(node.op)

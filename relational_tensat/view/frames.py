@@ -15,7 +15,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql
 from relational_tensat.explain.egraph_tables import StoredEGraph
 from relational_tensat.explain.terms import TermCosts, Terms
-from relational_tensat.explain.why_not.funnel import Funnels, WhyNot, conclusion
+from relational_tensat.explain.why_not.funnel import Funnels, conclusion
 from relational_tensat.view.classes import OperatorForms
 from relational_tensat.view.data.graph_data import GraphFrame, ValueRow
 from relational_tensat.view.data.page_data import Narrowing, RuleWork, TreePlaceRow, Unused
@@ -48,10 +48,6 @@ def why_unused(funnels: Funnels, name: str) -> Unused:
     """
     answers = funnels.why_not(name)
     (answer, *_) = [item for item in answers if item.rule.name == name] or answers
-    return _unused(answer)
-
-
-def _unused(answer: WhyNot) -> Unused:
     (trace,) = answer.traces
     return Unused(
         rule=answer.rule.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.schema import (
     PURPOSES,
     WORKING,
+    PublishedTable,
     purpose_of,
     read_schema,
-    without_comment,
     working_tables,
 )
 from relational_tensat.explore import ExplorationOptions, Observer, explore
@@ -97,6 +97,13 @@ def explore_in_batches(monkeypatch: pytest.MonkeyPatch, cycle_filter: str) -> EG
         options = ExplorationOptions(3, node_limit=60, cycle_filter=cycle_filter)
         explore(egraph, example_rules("join-sums", "swap"), options)
     return egraph
+
+
+def without_comment(tables: Sequence[PublishedTable]) -> list[str]:
+    """Return the names of tables and columns that have no comment."""
+    return [t.name for t in tables if not t.comment] + [
+        f"{t.name}.{c.name}" for t in tables for c in t.columns if not c.comment
+    ]
 
 
 def with_an_extreme_number() -> Graph:

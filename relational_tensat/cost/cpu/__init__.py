@@ -32,9 +32,8 @@ def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
         raise MissingDependencyError(
             f"--cost cpu needs {' and '.join(missing)}: pip install 'relational-tensat[onnx]'"
         )
-    from relational_tensat.cost.cpu.onnxruntime_device import (
-        OnnxRuntimeDevice,  # imports what may be missing
-    )
+    # it imports packages that may be missing
+    from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 
     if patience_s is None:
         return OnnxRuntimeDevice(optimizations, threads=threads)

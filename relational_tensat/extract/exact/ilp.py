@@ -140,22 +140,15 @@ def _search(
         return
     options = replace(options, cycles=cycles)
     try:
-        _search_within(search, choices, options, offers=not is_small)
+        reduced = linear_round(unreduced(search.problem), options.check, options.techniques)
+        is_apart = _search_decomposed(search, reduced, options)
+        if not is_small and not search.closed:
+            _offer(search, choices)
+        if not is_apart and not _is_over(search, options):
+            search_reduced(search, reduced, options)
     finally:
         if is_small and not (search.closed or options.watch.wants_stop):
             _offer(search, choices)
-
-
-def _search_within(
-    search: Search, choices: Iterator[Ints], options: SolverOptions, *, offers: bool
-) -> None:
-    """Search the components of an e-graph, or the whole; ``offers``: other choices, before that."""
-    reduced = linear_round(unreduced(search.problem), options.check, options.techniques)
-    is_apart = _search_decomposed(search, reduced, options)
-    if offers and not search.closed:
-        _offer(search, choices)
-    if not is_apart and not _is_over(search, options):
-        search_reduced(search, reduced, options)
 
 
 def _offer(search: Search, choices: Iterator[Ints]) -> None:

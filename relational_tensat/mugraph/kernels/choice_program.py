@@ -93,11 +93,6 @@ class ChoiceSolution:
     cost: int
     bound: int
 
-    @property
-    def is_proven(self) -> bool:
-        """Whether none is cheaper."""
-        return self.bound >= self.cost
-
 
 def solve(choices: CostedChoices) -> ChoiceSolution:
     """Return the cheapest choice.

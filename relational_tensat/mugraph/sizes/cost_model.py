@@ -37,7 +37,6 @@ from relational_tensat.mugraph.sizes.waves import (
     Floats,
     Multiprocessors,
     Sizes,
-    a100,
     kernel_us,
     product_registers,
 )
@@ -108,19 +107,6 @@ def _one(size: int) -> Floats:
 
 #: The part of the peak that a library reaches.
 _EFFICIENCY = 0.7
-
-
-def library_us(program: MuGraph, device: Multiprocessors | None = None) -> float:
-    """Return the modelled microseconds of a program without fused kernels.
-
-    Args:
-        program: of operators of libraries only.
-        device: the GPU that it runs on; an A100 by default.
-    """
-    device, dims = device or a100(), kernel_tensors(program)
-    return sum(
-        operation_us(step, dims, device) for step in program.steps if isinstance(step, Operation)
-    )
 
 
 def operation_us(step: Operation, dims: Mapping[str, Dims], device: Multiprocessors) -> float:

@@ -170,12 +170,10 @@ _MEANING = (
     "tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness",
     "rules/backends", "rules/backends/cuda", "rules/backends/onnxruntime",
 )  # fmt: skip
-#: Modules of these folders that change no verdict: keeping, printing, loading, and those that run and
-#: price.
+#: Modules of these folders that change no verdict: keeping, printing, loading, running and pricing.
 _NO_MEANING = frozenset({
-    "expand_to_onnx.py", "diagnosis.py", "failure_text.py", "gate.py", "kernel_choice.py",
-    "library.py", "parallel.py", "quantized_convolutions.py", "smallest.py", "store.py",
-    "text.py",
+    "expand_to_onnx.py", "diagnosis.py", "failure_text.py", "kernel_choice.py", "library.py",
+    "parallel.py", "quantized_convolutions.py", "smallest.py", "store.py",
 })  # fmt: skip
 
 

@@ -93,9 +93,8 @@ def is_compared_later(loaded: LoadedRun, sized: SizedResult | None) -> bool:
     """Whether a graph is compared beside its file with dynamic dimensions only."""
     if sized is None:
         return False
-    from relational_tensat.run.stages.compare_sizes import (
-        is_compared_at_others,  # few models need it
-    )
+    # few models need it
+    from relational_tensat.run.stages.compare_sizes import is_compared_at_others
 
     return is_compared_at_others(loaded)
 

@@ -234,9 +234,8 @@ def _compared(checked: CheckedRun, saved: Path, folder: Path) -> Verification:
     is_on_integers = is_quantized(loaded.original)
     sessions = (Session.AS_BY_DEFAULT,) if is_on_integers else tuple(Session)
     if loaded.model.dynamic is not None:
-        from relational_tensat.run.stages.compare_sizes import (
-            compare_file_at_all_sizes,  # few models need it
-        )
+        # few models need it
+        from relational_tensat.run.stages.compare_sizes import compare_file_at_all_sizes
 
         before = loaded.model.dynamic.path
         outcome = compare_file_at_all_sizes(loaded, saved, sessions, seed)

@@ -62,7 +62,7 @@ def test_no_choice_is_cheaper_than_the_integer_programs() -> None:
         for dtype in ("float16", "float32"):
             choices = LayoutProblem.of_graph(graph, dtype, most_bytes).choices
             solution = solve(choices)
-            assert solution.is_proven and solution.cost == least(choices)
+            assert solution.bound >= solution.cost and solution.cost == least(choices)
 
 
 def test_all_small_graphs_get_layouts_at_least_as_good_as_rows() -> None:
