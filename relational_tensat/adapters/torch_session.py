@@ -9,7 +9,7 @@ from pathlib import Path
 import onnxruntime
 import torch
 
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import InputError, UsageError, first_line
 
 #: PyTorch's element types by the names that onnxruntime has for them, and their numbers in ONNX.
 _ELEMENTS = {
@@ -19,7 +19,7 @@ _ELEMENTS = {
     "double": (torch.float64, 11), "uint32": (torch.uint32, 12), "uint64": (torch.uint64, 13),
     "bfloat16": (torch.bfloat16, 16),
 }  # fmt: skip
-_ONLY_ERRORS = 3
+_NOTHING = 4  # errors are raised
 #: Tensors without elements have no address; onnxruntime asks for one.
 _SOMEWHERE = torch.empty(1)
 
@@ -35,14 +35,20 @@ class TorchSession:
 
         Args:
             threads: how many compute one operator; None for as many as onnxruntime takes.
+
+        Raises:
+            InputError: onnxruntime does not run it here, such as products of bfloat16.
         """
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = _ONLY_ERRORS
+        options.log_severity_level = _NOTHING
         if threads is not None:
             options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(
-            os.fspath(path), options, providers=["CPUExecutionProvider"]
-        )
+        try:
+            self._session = onnxruntime.InferenceSession(
+                os.fspath(path), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's errors have no common base class
+            raise InputError(f"onnxruntime does not run this: {first_line(error)}") from error
         self._inputs = [(each.name, *_element(each.type)) for each in self._session.get_inputs()]
         self._outputs = [each.name for each in self._session.get_outputs()]
         kinds = {each.type for each in (*self._session.get_inputs(), *self._session.get_outputs())}
@@ -52,7 +58,7 @@ class TorchSession:
         """Return the outputs for the inputs, in the model's order.
 
         Raises:
-            UsageError: an input is on another device, or of another element type.
+            UsageError: an input is on another device, of another element type, or of another size.
         """
         dense = []
         for (name, dtype, _), tensor in zip(self._inputs, tensors, strict=True):
@@ -61,7 +67,10 @@ class TorchSession:
                     f"input {name!r} is {tensor.dtype} on {tensor.device}, expected {dtype} on cpu"
                 )
             dense.append(tensor.detach().resolve_neg().contiguous())
-        return self._run(dense)
+        try:
+            return self._run(dense)
+        except Exception as error:  # onnxruntime's errors have no common base class
+            raise UsageError(f"onnxruntime: {first_line(error)}") from error
 
     def _run_arrays(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Run it on NumPy's views of the memory: onnxruntime does least of its own for these."""
