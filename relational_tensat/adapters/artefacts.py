@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import InputError
+from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.base.folders import PrivateFolder, check_own, temporary_folder, user_cache
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
+from relational_tensat.run.purpose import BEST, OPENVINO
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
 
@@ -51,9 +52,14 @@ def artefact(
         options: of the run; with the version of this package they are part of the key.
 
     Raises:
+        UsageError: the options are for a runtime that modules do not run in.
         InputError: the folder of this user's caches cannot be used, or others may have written it.
         RelationalTensatError: the model cannot be exported, or optimized.
     """
+    if options.purpose.runs_on in (OPENVINO, BEST):
+        raise UsageError(
+            f"runs_on is {options.purpose.runs_on}, expected onnxruntime: modules run in it"
+        )
     root = user_cache() / "modules"
     entry = root / _digest(key, options)
     kept = _read(entry)

@@ -342,6 +342,8 @@ def test_what_cannot_be_is_one_line(module: Gated) -> None:
         fast(x.double())
     with pytest.raises(UsageError, match=r"onnxruntime: .* invalid dimensions"):
         fast(torch.randn(4, 8))
+    with pytest.raises(UsageError, match="runs_on is best, expected onnxruntime"):
+        optimize_module(module, (x,), options=Options.of(runs_on="best"))
     with pytest.raises(InputError, match="onnxruntime does not run this"):
         made(Gated().bfloat16().eval(), x.bfloat16())
 
