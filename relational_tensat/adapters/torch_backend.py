@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import _pytree
 
 from relational_tensat.adapters.artefacts import artefact
 from relational_tensat.adapters.torch_export import Calls, exported, graph_digest, write
@@ -69,7 +70,8 @@ class CapturedRegion:
         """Tell the inputs apart: weights, tensors, and sizes of these.
 
         Raises:
-            InputError: an input is something else, or not on the CPU.
+            InputError: an input is something else, or not on the CPU, or an output lies in memory in a way
+                that cannot be made.
         """
         self._graph, self._options = graph, options
         self._compiled: list[_Weighted] = []
@@ -106,11 +108,13 @@ class CapturedRegion:
                     f"input {node.name!r} is {value}, expected a tensor or the size of one"
                 )
             self._sizes[place] = sizes[str(value)]
+        self._layouts = _layouts(graph, nodes, sizes)
         self._shapes = tuple(
             {
                 dim: torch.export.Dim.DYNAMIC
                 for dim, size in enumerate(values[place].shape)
-                if isinstance(size, torch.SymInt)
+                # one that turned out to have one size only is a SymInt still
+                if isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
             }
             for place in self._tensors
         )
@@ -133,7 +137,12 @@ class CapturedRegion:
                 self._runs_as_it_is = True
                 return self._graph(*args)
             self._compiled = [weighted, *self._compiled[: _MOST_COMPILED - 1]]
-        return weighted.calls.outputs(weighted.session(tensors))
+        misfit = weighted.calls.supposed.misfit(tensors)
+        if misfit:
+            _say(f"a part runs as it is at sizes where {misfit} does not hold")
+            return self._graph(*args)
+        outputs = weighted.session(tensors)
+        return weighted.calls.outputs(_laid_out(outputs, self._layouts, args, tensors))
 
     def _compile(
         self, weights: list[torch.Tensor], args: Sequence[Any], tensors: list[torch.Tensor]
@@ -152,6 +161,120 @@ class CapturedRegion:
         key = graph_digest(self._graph, weights, examples, self._shapes, self._sizes)
         made = artefact(key, "captured", export, self._options)
         return _Weighted(watched, made.beside, TorchSession(made.path, made.runtime))
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where an output lies: as it would in PyTorch, since callers change one tensor and read another.
+
+    Attributes:
+        memory: what it shares with others of the same number; None where it has its own.
+        place: of the input whose memory that is; None where no input has it.
+        form: elements of the memory, and sizes, strides and offset of the output; sizes may be symbols.
+        symbols: the input and the dim that a symbol is the size of.
+    """
+
+    memory: int | None
+    place: int | None = None
+    form: tuple[Any, ...] = ()
+    symbols: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def numbers(self, tensors: Sequence[torch.Tensor]) -> list[int]:
+        """Return the form for these inputs."""
+        return [
+            each
+            if isinstance(each, int)
+            else int(
+                each.node.expr.xreplace(
+                    {
+                        symbol: tensors[index].shape[dim]
+                        for symbol in each.node.expr.free_symbols
+                        for index, dim in [self.symbols[str(symbol)]]
+                    }
+                )
+            )
+            for each in self.form
+        ]
+
+
+def _layouts(
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[torch.fx.Node],
+    symbols: Mapping[str, tuple[int, int]],
+) -> list[_Layout]:
+    """Return where each tensor among the outputs lies.
+
+    Raises:
+        InputError: in the memory of a constant, of another element type, or at places that are no sizes'.
+    """
+    owners: dict[int, tuple[int | None, torch.Tensor]] = {}
+    for node in (*inputs, *(each for each in graph.graph.nodes if each.op == "get_attr")):
+        value = node.meta.get("example_value")
+        if isinstance(value, torch.Tensor):
+            place = inputs.index(node) if node in inputs else None
+            owners.setdefault(value.untyped_storage()._cdata, (place, value))
+    outputs = [
+        node
+        for node in _pytree.tree_leaves(graph.graph.output_node().args)
+        if isinstance(node, torch.fx.Node)
+        and isinstance(node.meta.get("example_value"), torch.Tensor)
+    ]
+    values = [node.meta["example_value"] for node in outputs]
+    memories = [value.untyped_storage()._cdata for value in values]
+    layouts = []
+    for node, value, memory in zip(outputs, values, memories, strict=True):
+        sharing = {other for other, its in zip(outputs, memories, strict=True) if its == memory}
+        if memory not in owners and len(sharing) == 1 and value.is_contiguous():
+            layouts.append(_Layout(None))
+            continue
+        place, base = owners.get(memory, (None, values[memories.index(memory)]))
+        n_elements = value.untyped_storage().nbytes() // value.element_size()
+        offset = value.storage_offset()
+        if (
+            memory in owners
+        ):  # that is as long as it is, and its offset may be another at the next call
+            n_elements, offset = 0, offset - base.storage_offset()
+        form = (n_elements, *value.shape, *value.stride(), offset)
+        unknown = {
+            str(symbol)
+            for each in form
+            if not isinstance(each, int)
+            for symbol in each.node.expr.free_symbols
+        } - set(symbols)
+        if unknown or base.dtype != value.dtype or (memory in owners and place is None):
+            raise InputError(
+                f"output {node.name!r} lies in memory of a constant, or of other elements"
+            )
+        layouts.append(_Layout(memory, place, form, symbols))
+    return layouts
+
+
+def _laid_out(
+    outputs: Sequence[torch.Tensor],
+    layouts: Sequence[_Layout],
+    args: Sequence[Any],
+    tensors: Sequence[torch.Tensor],
+) -> list[torch.Tensor]:
+    """Return the outputs where PyTorch would have them."""
+    memories: dict[int, torch.Tensor] = {}
+    results = []
+    for output, layout in zip(outputs, layouts, strict=True):
+        if layout.memory is None:
+            results.append(output)
+            continue
+        n_elements, *form, offset = layout.numbers(tensors)
+        sizes, strides = form[: output.dim()], form[output.dim() :]
+        if layout.place is not None:
+            base = args[layout.place]
+            results.append(base.as_strided(sizes, strides, base.storage_offset() + offset))
+            continue
+        if layout.memory not in memories:
+            memories[layout.memory] = output.new_empty(n_elements)
+        view = memories[layout.memory].as_strided(sizes, strides, offset)
+        once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+        view[once].copy_(output[once])
+        results.append(view)
+    return results
 
 
 class _Region(torch.nn.Module):

@@ -8,16 +8,51 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._dynamo import convert_frame
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.utils import _pytree
 
 from relational_tensat.adapters.torch_weights import digest_of
 from relational_tensat.base.errors import InputError, UsageError, first_line
+
+
+@dataclass(frozen=True, slots=True)
+class SupposedSizes:
+    """What PyTorch supposed of sizes: where Python decides by one, a file has one of the ways only.
+
+    Attributes:
+        dims: of tensors among the arguments: which tensor, which dim, and SymPy's expression of its size.
+        conditions: on the symbols of these, SymPy's.
+    """
+
+    dims: tuple[tuple[int, int, Any], ...]
+    conditions: tuple[Any, ...]
+    _fitting: set[tuple[int, ...]] = field(default_factory=set)
+
+    def misfit(self, tensors: Sequence[torch.Tensor]) -> str:
+        """Return the condition that these tensors do not fulfil, "" where they fulfil all."""
+        sizes = tuple(tensors[index].shape[dim] for index, dim, _ in self.dims)
+        if sizes in self._fitting:
+            return ""
+        expressions = [expression for _, _, expression in self.dims]
+        known = {
+            expression: size
+            for expression, size in zip(expressions, sizes, strict=True)
+            if expression.is_Symbol
+        }
+        for expression, size in zip(expressions, sizes, strict=True):
+            if expression.free_symbols <= set(known) and expression.xreplace(known) != size:
+                return f"{expression} = {size}"
+        for condition in self.conditions:
+            if condition.free_symbols <= set(known) and not condition.xreplace(known):
+                return str(condition)
+        self._fitting.add(sizes)
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +63,7 @@ class Calls:
         arguments: per leaf of the arguments, whether it is a tensor, else the value that it always has.
         returned: the same for what is returned.
         sizes: of dynamic dimensions, by their names in the file, as they were in the example.
+        supposed: of these dimensions, and where they are.
     """
 
     in_spec: Any
@@ -35,6 +71,7 @@ class Calls:
     arguments: tuple[tuple[bool, Any], ...]
     returned: tuple[tuple[bool, Any], ...]
     sizes: Mapping[str, int]
+    supposed: SupposedSizes
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """Return the tensors of a call, whose arguments are as ``bound`` returns them.
@@ -108,7 +145,14 @@ def exported(
     signature, call = program.graph_signature, program.call_spec
     given = [each.arg for each in signature.input_specs if each.kind == InputKind.USER_INPUT]
     returned = tuple(_kind(each.arg) for each in signature.output_specs)
-    calls = Calls(call.in_spec, call.out_spec, tuple(map(_kind, given)), returned, _sizes(program))
+    calls = Calls(
+        call.in_spec,
+        call.out_spec,
+        tuple(map(_kind, given)),
+        returned,
+        _sizes(program),
+        _supposed(program),
+    )
     # The exporter to ONNX takes tensors only.
     kept = [place for place, (is_tensor, _) in enumerate(returned) if is_tensor]
     node = program.graph.output_node()
@@ -157,7 +201,8 @@ def graph_digest(
     """Return the same of a graph that Dynamo captured, with all tensors that it holds."""
     state = (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
     texts = (*_texts(graph), str(state), str(torch.get_default_dtype()), *map(str, others))
-    return digest(torch.__version__, *texts, digest_of(tensors))
+    # what is kept beside a file has these fields
+    return digest(torch.__version__, str(Calls.__slots__), *texts, digest_of(tensors))
 
 
 def digest(*texts: str) -> str:
@@ -222,6 +267,37 @@ def _sizes(program: torch.export.ExportedProgram) -> dict[str, int]:
     }
 
 
+def _supposed(program: torch.export.ExportedProgram) -> SupposedSizes:
+    """Return what an export supposed of sizes, but for PyTorch's habit to suppose that none is 0 or 1."""
+    names = {
+        each.arg.name
+        for each in program.graph_signature.input_specs
+        if each.kind == InputKind.USER_INPUT and isinstance(each.arg, TensorArgument)
+    }
+    values = [
+        node.meta["val"]
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.name in names
+    ]
+    dims = [
+        (index, dim, size.node)
+        for index, value in enumerate(values)
+        for dim, size in enumerate(value.shape)
+        if isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
+    ]
+    if not dims:
+        return SupposedSizes((), ())
+    traced = dims[0][2].shape_env
+    conditions = [traced.replace(guard.expr) for guard in traced.guards]
+    for symbol, bounds in program.range_constraints.items():
+        conditions += [symbol >= bounds.lower] * bool(bounds.lower > 2)
+        conditions += [symbol <= bounds.upper] * bool(bounds.upper.is_Integer)
+    return SupposedSizes(
+        tuple((index, dim, node.expr) for index, dim, node in dims),
+        tuple(dict.fromkeys(each for each in conditions if each.free_symbols)),
+    )
+
+
 def _reason(error: BaseException) -> str:
     """Return the first line of what caused an error: the exporter's own are many lines of advice."""
     while error.__cause__ is not None:
@@ -231,10 +307,11 @@ def _reason(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the exporter says of itself from the caller."""
+    """Keep what the exporter says of itself from the caller, and threads that capture graphs from it."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
-    with warnings.catch_warnings():
+    # Exporters and Dynamo change what all threads share.
+    with convert_frame.compile_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logger.setLevel(logging.ERROR)
         try:

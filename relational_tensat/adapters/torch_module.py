@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,10 @@ class OptimizedModule(torch.nn.Module):
         self.optimizations = 0
         self._optimize()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles hold the original module: what is made of it is kept by content."""
+        return type(self), (self._original, *self._example, self._options)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the original module returns.
 
@@ -100,12 +105,20 @@ class OptimizedModule(torch.nn.Module):
         """
         if not self._watched.is_as_before():
             self._optimize()
-        calls = self._artefact.beside
+        calls = self._calls
         inputs = calls.inputs(*bound(self._original, args, kwargs, self._signature))
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
             raise UsageError(
                 "an input requires a gradient, expected torch.no_grad(): there is none"
             )
+        misfit = calls.supposed.misfit(inputs)
+        if misfit:
+            warnings.warn(
+                f"relational_tensat: these sizes were not exported ({misfit} does not hold): "
+                f"{type(self._original).__name__} runs as it is",
+                stacklevel=3,
+            )
+            return self._original(*args, **kwargs)
         return calls.outputs(self._session(inputs))
 
     @property
@@ -137,7 +150,8 @@ class OptimizedModule(torch.nn.Module):
 
         name = type(module).__name__
         self._artefact = artefact(program_digest(program), name, export, self._options)
+        self._calls = calls
+        self._session = TorchSession(self._artefact.path, self.runtime)
         self._watched, self._signature = watched, inspect.signature(module.forward)
         self.__dict__["result"] = self._artefact.result
-        self._session = TorchSession(self._artefact.path, self.runtime)
         self.optimizations += 1

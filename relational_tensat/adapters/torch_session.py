@@ -10,7 +10,7 @@ from typing import TypeAlias
 import onnxruntime
 import torch
 
-from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.errors import InputError, UsageError, first_line
 from relational_tensat.run.options import ONNXRUNTIME
 from relational_tensat.run.purpose import OPENVINO
 
@@ -23,7 +23,7 @@ _ELEMENTS = {
     "double": (torch.float64, 11), "uint32": (torch.uint32, 12), "uint64": (torch.uint64, 13),
     "bfloat16": (torch.bfloat16, 16),
 }  # fmt: skip
-_ONLY_ERRORS = 3
+_NOTHING = 4  # errors are raised
 #: Tensors without elements have no address; onnxruntime asks for one.
 _SOMEWHERE = torch.empty(1)
 
@@ -42,16 +42,17 @@ class TorchSession:
             threads: how many compute one operator; None for as many as the runtime takes.
 
         Raises:
-            InputError: the runtime does not take it.
+            InputError: the runtime does not take it, as onnxruntime some products of bfloat16.
         """
         opened = _in_openvino if runtime == OPENVINO else _in_onnxruntime
         self._inputs, self._run = opened(path, threads)
+        self._runtime = runtime
 
     def __call__(self, tensors: _Tensors) -> list[torch.Tensor]:
         """Return the outputs for the inputs, in the model's order.
 
         Raises:
-            UsageError: an input is on another device, or of another element type.
+            UsageError: an input is on another device, of another element type, or of another size.
         """
         dense = []
         for (name, dtype), tensor in zip(self._inputs, tensors, strict=True):
@@ -60,21 +61,31 @@ class TorchSession:
                     f"input {name!r} is {tensor.dtype} on {tensor.device}, expected {dtype} on cpu"
                 )
             dense.append(tensor.detach().resolve_neg().contiguous())
-        return self._run(dense)
+        try:
+            return self._run(dense)
+        except Exception as error:  # runtimes' errors have no common base class
+            raise UsageError(f"{self._runtime}: {first_line(error)}") from error
 
 
 _Opened: TypeAlias = tuple[list[tuple[str, torch.dtype]], Callable[[_Tensors], list[torch.Tensor]]]
 
 
 def _in_onnxruntime(path: Path, threads: int | None) -> _Opened:
-    """Return the inputs, and a function; outputs stay where onnxruntime made them."""
+    """Return the inputs, and a function; outputs stay where onnxruntime made them.
+
+    Raises:
+        InputError: onnxruntime does not take it.
+    """
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ONLY_ERRORS
+    options.log_severity_level = _NOTHING
     if threads is not None:
         options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(
-        os.fspath(path), options, providers=["CPUExecutionProvider"]
-    )
+    try:
+        session = onnxruntime.InferenceSession(
+            os.fspath(path), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # its errors have no common base class
+        raise InputError(f"onnxruntime does not run this: {first_line(error)}") from error
     elements = [
         _ELEMENTS[each.type.removeprefix("tensor(").removesuffix(")")]
         for each in session.get_inputs()

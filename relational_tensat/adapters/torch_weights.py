@@ -26,7 +26,7 @@ _PLACES = 8
 #: Bytes that memory is read by, and how many of a tensor's and of a storage's own objects are looked at.
 _LINE, _OF_TENSOR, _OF_STORAGE = 64, 192, 72
 _version = attrgetter("_version")
-_members = itemgetter("_parameters", "_buffers", "_modules")
+_members = itemgetter("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
 
 
 class WatchedWeights:

@@ -221,7 +221,10 @@ class OnesRunner:
                 self._is_taken = False
         if self._session is None:
             return ""
-        feeds = {name: np.ones(k.shape, numpy_dtype(k.dtype)) for name, k in inputs.items()}
+        try:
+            feeds = {name: np.ones(k.shape, numpy_dtype(k.dtype)) for name, k in inputs.items()}
+        except MemoryError as error:
+            return condense(first_line(error))
         try:
             self._session.run(None, {**feeds, **(values or {})})
         except _RUNTIME_ERRORS as error:

@@ -188,7 +188,11 @@ def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError(f"{where}: not an ONNX model: it has no graph or no operator set version")
     check_calls(model, where)
-    if name := missing_data(model, path.parent):
+    try:
+        name = missing_data(model, path.parent)
+    except ValueError as error:
+        raise ModelError(f"{where}: the place of its weights: {error}") from None
+    if name:
         raise ModelError(f"{where}: its weights are in {name!r}, a file that is missing beside it")
     try:
         if has_external_data(model):

@@ -222,7 +222,8 @@ class ReferenceSession:
                 name: value.astype(ml_dtypes.bfloat16) if name in self._halves else value
                 for name, value in feeds.items()
             }
-            results = self._evaluator.run(None, own)
+            with np.errstate(all="ignore"):
+                results = self._evaluator.run(None, own)
         except Exception as error:  # whatever an operator's own code raises
             raise _refusal(error) from error
         return [_widened(value) for value in results]

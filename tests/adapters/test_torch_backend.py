@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("onnxscript", reason="needs onnxscript, with which PyTorch writes ONNX")
 
 from torch import nn  # noqa: E402
+from torch._dynamo import convert_frame  # noqa: E402
 
 from relational_tensat.adapters import torch_backend  # noqa: E402
 from relational_tensat.torch import backend  # noqa: E402
@@ -102,9 +104,87 @@ def test_instances_of_a_class_have_their_own_weights(searches: list[str]) -> Non
 def test_one_search_serves_all_sizes_of_an_open_dimension(searches: list[str]) -> None:
     module = Gate()
     fast = compiled(module, dynamic=True)
-    for size in (3, 5, 7):
-        assert_same(module, fast, torch.randn(size, 8))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "relational_tensat")  # that it runs as it is
+        for size in (3, 5, 7):
+            assert_same(module, fast, torch.randn(size, 8))
     assert len(searches) == 1
+
+
+class Views(nn.Module):
+    """Returns views of an input, of each other, and one that is not contiguous."""
+
+    def forward(self, x: Any) -> Any:
+        y = x * 2
+        return y, y[1:].t(), x.view(-1), y.unsqueeze(0).expand(3, -1, -1), (x + 1).t()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_outputs_share_memory_as_in_pytorch(searches: list[str], dynamic: bool) -> None:
+    module = Views()
+    fast = compiled(module, dynamic=dynamic)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "relational_tensat")
+        for rows in (3, 5, 7) if dynamic else (3,):
+            inputs = [torch.ones(rows + 1, 8)[1:] for _ in range(2)]
+            expected, found = module(inputs[0]), fast(inputs[1])
+            for place, (a, b) in enumerate(zip(expected, found, strict=True)):
+                assert a.stride() == b.stride()
+                for each in (
+                    (expected, found) if place != 3 else ()
+                ):  # that has one memory for three
+                    each[place].add_(place + 1)
+            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(*inputs)
+    assert searches
+
+
+class ChangingAView(nn.Module):
+    """Changes a view of its input, after Python was asked."""
+
+    def forward(self, x: Any) -> Any:
+        y = x.view(-1)
+        z = y * 2
+        torch._dynamo.graph_break()
+        y.add_(1)
+        return x + 0, z
+
+
+def test_a_view_that_a_later_graph_changes_is_one(searches: list[str]) -> None:
+    module, inputs = ChangingAView(), [torch.zeros(4, 8) for _ in range(2)]
+    torch.testing.assert_close(compiled(module)(inputs[1]), module(inputs[0]))
+    torch.testing.assert_close(*inputs)
+
+
+def test_what_onnxruntime_does_not_run_runs_as_it_is(searches: list[str]) -> None:
+    module, x = Gate(), torch.randn(3, 8)
+    fast = compiled(module)
+    assert_same(module, fast, x)
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.warns(UserWarning, match="onnxruntime does not run this"),
+    ):
+        assert_same(module, fast, x)
+    assert_same(module, fast, x)
+
+
+def test_no_thread_captures_a_graph_while_another_exports(
+    searches: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export, free = torch.export.export, []
+
+    def lock_is_free() -> None:
+        free.append(convert_frame.compile_lock.acquire(blocking=False))
+
+    def exported(*args: Any, **others: Any) -> Any:
+        other = Thread(target=lock_is_free)
+        other.start()
+        other.join()
+        return export(*args, **others)
+
+    monkeypatch.setattr(torch.export, "export", exported)
+    compiled(Gate())(torch.randn(4, 8))
+    assert free == [False]
 
 
 class Broken(nn.Module):

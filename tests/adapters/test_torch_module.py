@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,14 @@ def _other_function(module: Gated) -> None:
     module.forward = lambda x: {**forward(x), "y": forward(x)["y"] + 1}
 
 
+def _hooked(module: Gated) -> None:
+    module.up.register_forward_hook(lambda part, inputs, output: output * 2)
+
+
+def _hooked_before(module: Gated) -> None:
+    module.register_forward_pre_hook(lambda part, inputs: (inputs[0] + 1,))
+
+
 class Doubled(nn.Module):
     """A parametrization."""
 
@@ -189,7 +199,7 @@ class Doubled(nn.Module):
         _in_place, _uncounted, _by_numpy, _another_parameter, _another_storage, _another_part, _loaded,
         _buffer, _attribute, _one_element, _in_a_list, _plain_number, _of_a_layer, _transposed,
         _in_the_dictionary, _other_dictionary, _parametrized, _weight_norm, _pruned, _vector,
-        _other_function,
+        _other_function, _hooked, _hooked_before,
     ],
 )  # fmt: skip
 def test_weights_that_change_are_seen(module: Gated, change: Callable[[Gated], None]) -> None:
@@ -220,6 +230,40 @@ def test_a_copy_has_its_own_weights(module: Gated) -> None:
         other.up.weight.mul_(2)
     assert_same(module, fast, x)
     assert_same(other, made(other, x), x)
+
+
+def test_an_optimized_module_is_copied_and_pickled(module: Gated) -> None:
+    x = torch.randn(3, 8)
+    fast = made(module, x)
+    for other in (copy.deepcopy(fast), pickle.loads(pickle.dumps(fast))):
+        assert_same(module, other, x)
+        with torch.no_grad():
+            other._original.up.weight.mul_(2)
+        assert_same(other._original, other, x)
+        assert_same(module, fast, x)
+
+
+class Deciding(nn.Module):
+    """Python decides by a size: an export has one way only."""
+
+    def forward(self, x: Any, y: Any) -> Any:
+        if x.shape[0] > 3 and x.shape[0] % 2 == 0:
+            return x * 2 + y
+        return x * 3 - y
+
+
+def test_sizes_that_were_not_exported_are_the_modules_own() -> None:
+    module = Deciding().eval()
+    shapes = {"x": {0: _OPEN}, "y": {0: _OPEN}}
+    args = (torch.randn(6, 8), torch.randn(6, 8))
+    fast, _ = optimize_module(module, args, dynamic_shapes=shapes, options=_QUICK)
+    for rows in (6, 8, 2, 7, 1):
+        x, y = torch.randn(rows, 8), torch.randn(rows, 8)
+        exported = rows in (6, 8)
+        with nullcontext() if exported else pytest.warns(UserWarning, match="does not hold"):
+            assert_same(module, fast, x, y)
+    with pytest.warns(UserWarning, match="does not hold"):  # equal sizes were exported
+        assert_same(module, fast, torch.randn(6, 8), torch.randn(1, 8))
 
 
 def test_what_changes_nothing_is_not_optimized_again(module: Gated) -> None:
@@ -296,6 +340,10 @@ def test_what_cannot_be_is_one_line(module: Gated) -> None:
         fast(x.clone().requires_grad_())
     with pytest.raises(UsageError, match=r"is torch\.float64 on cpu, expected torch\.float32"):
         fast(x.double())
+    with pytest.raises(UsageError, match=r"onnxruntime: .* invalid dimensions"):
+        fast(torch.randn(4, 8))
+    with pytest.raises(InputError, match="onnxruntime does not run this"):
+        made(Gated().bfloat16().eval(), x.bfloat16())
 
 
 class Counting(nn.Module):

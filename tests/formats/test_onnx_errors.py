@@ -67,6 +67,14 @@ def _short_weight(proto: onnx.ModelProto) -> None:
     proto.graph.initializer[0].raw_data = b"1234"
 
 
+def _place_that_is_no_number(proto: onnx.ModelProto) -> None:
+    weight = proto.graph.initializer[0]
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "weights.bin"), ("offset", "ten")):
+        entry = weight.external_data.add()
+        entry.key, entry.value = key, value
+
+
 def _missing_output(proto: onnx.ModelProto) -> None:
     proto.graph.output[0].name = "z"
 
@@ -83,6 +91,7 @@ def _missing_output(proto: onnx.ModelProto) -> None:
         (_future_version, "operator set version 9999 is newer than the installed onnx"),
         (_short_weight, "not a valid ONNX model"),
         (_missing_output, "Graph output 'z'"),
+        (_place_that_is_no_number, "the place of its weights: invalid literal"),
     ],
 )
 def test_damage_is_named(

@@ -35,6 +35,14 @@ def test_bfloat16_is_computed(rows: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_is_no_warning() -> None:
+    outcome = verify_files(
+        from_onnx_model(_model("4", "Log")), *[_model("4", "Log").SerializeToString()] * 2
+    )
+    assert outcome.ok
+
+
 def test_a_mistake_is_found() -> None:
     right, wrong = (_model("4", op).SerializeToString() for op in ("Tanh", "Neg"))
     graph = from_onnx_model(_model("4", "Tanh"))

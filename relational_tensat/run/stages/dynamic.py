@@ -269,7 +269,7 @@ class _History:
         return _written(self.model, graphs, originals, self.opset)
 
     def first_unwritable(self) -> int | None:
-        """Return the first step after which the graph has no dynamic form; None if it has none before."""
+        """Return the first step after which the graph has no dynamic form; None if it is no step."""
 
         def is_writable(steps: int) -> bool:
             try:
@@ -279,7 +279,7 @@ class _History:
             return True
 
         good, bad = 0, len(self.explanation.rewrites)
-        if not is_writable(good):
+        if not bad or not is_writable(good):
             return None
         while bad - good > 1:
             middle = (good + bad) // 2

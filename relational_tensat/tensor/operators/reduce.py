@@ -42,6 +42,8 @@ class _Reduce(Operator):
     computes = Family.REDUCTION
     keeps_size = True
     accepts: ClassVar[frozenset[str]] = NUMBER_DTYPES
+    #: What is left of it where it reduces no axis.
+    of_no_axis: ClassVar[str] = "identity"
     #: The NumPy reduction.
     reducer: ClassVar[Callable[..., Any]]
 
@@ -94,7 +96,7 @@ class _Reduce(Operator):
         axes = static_ints(node, "axes", 1)
         if not axes:
             if attr_int(node, "noop_with_empty_axes", 0) or rank == 0:
-                return Mapped("identity", (node.inputs[0],))
+                return Mapped(self.of_no_axis, (node.inputs[0],))
             axes = tuple(range(rank))
         keepdims = attr_int(node, "keepdims", 1) == 1
         return Mapped(self.name, (node.inputs[0],), {"axes": axes, "keepdims": keepdims})
@@ -202,6 +204,7 @@ class ReduceL2(_Reduce):
     sums = True
     onnx = ("ReduceL2",)
     accepts = FLOAT_DTYPES
+    of_no_axis = "abs"
 
     @staticmethod
     def reducer(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:

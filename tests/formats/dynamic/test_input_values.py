@@ -11,6 +11,8 @@ from onnx import helper
 from relational_tensat.base.errors import InputError
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel
+from relational_tensat.formats.onnx_node import OnesRunner
+from relational_tensat.tensor import TensorType
 from tests.formats.dynamic.models import saved
 from tests.formats.onnx_tools import INT64, model, tensor
 from tests.run.test_defects import FILES
@@ -46,3 +48,10 @@ def test_a_message_names_the_input_and_the_flag(tmp_path: Path) -> None:
     sized = read_dynamic(path, {}, inputs=given)
     assert isinstance(sized, DynamicModel)
     assert all(there.fitting["shape"].tolist() == [-1, 2, 3] for there in sized.all)
+
+
+def test_ones_that_no_memory_holds_are_refused(tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    path = saved(model([node], [tensor("x", ["n"])], [tensor("y", ["n"])]), tmp_path)
+    assert "allocate" in OnesRunner(path).refusal({"x": TensorType("float32", (1 << 50,))})
+    assert OnesRunner(path).refusal({"x": TensorType("float32", (4,))}) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ onnx = pytest.importorskip("onnx")
 
 from relational_tensat.formats.dynamic import sized_model  # noqa: E402
 from relational_tensat.run.stages import compare_sizes  # noqa: E402
+from relational_tensat.run.stages.dynamic import _History  # noqa: E402
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved  # noqa: E402
 from tests.formats.onnx_tools import assert_same_results, constant, model, tensor  # noqa: E402
 
@@ -364,3 +366,9 @@ def test_a_model_of_much_work_is_not_returned_where_its_graphs_differ(
     assert any("the graphs differ" in note for note in result.notes)
     with pytest.raises(VerificationError, match="the graphs differ"):
         optimize(path, Options.of(cost="t4", strict=True), output=tmp_path / "out.onnx")
+
+
+def test_a_result_without_steps_has_no_step_at_fault() -> None:
+    explanation: Any = SimpleNamespace(rewrites=())
+    nothing: Any = None
+    assert _History(explanation, nothing, nothing, [], None).first_unwritable() is None

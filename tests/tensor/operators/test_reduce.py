@@ -73,6 +73,13 @@ def test_axes_as_attribute_and_as_input() -> None:
     assert read(node("ReduceSum", (2, 3), np.array([1]), keepdims=0)) == expected
 
 
+@pytest.mark.parametrize(("op_type", "op"), [("ReduceSum", "identity"), ("ReduceL2", "abs")])
+def test_without_axes_each_element_is_reduced_alone(op_type: str, op: str) -> None:
+    none = np.array([], np.int64)
+    assert read(node(op_type, (2, 3), none, noop_with_empty_axes=1)) == Mapped(op, ("x0",), {})
+    assert read(node(op_type, ())) == Mapped(op, ("x0",), {})
+
+
 def test_all_axes_by_default() -> None:
     expected = Mapped("reduce_max", ("x0",), {"axes": (0, 1), "keepdims": True})
     assert read(node("ReduceMax", (2, 3))) == expected
