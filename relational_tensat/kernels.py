@@ -148,7 +148,7 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
 
 
 def _groups(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
-    """Whether each dim of a shape is some of the kernel's, one after the other; 1 is none of them."""
+    """Whether each dim of a shape is some of the kernel's, one after the other; a dim of 1 is not."""
     own = {math.prod(dims[place:]) for place in range(len(dims) + 1)}
     return math.prod(shape) == math.prod(dims) and all(
         math.prod(shape[place:]) in own for place in range(len(shape))

@@ -168,7 +168,7 @@ class _Layout:
     """Where an output lies: as it would in PyTorch, since callers change one tensor and read another.
 
     Attributes:
-        memory: what it shares with others of the same number; None where it has its own.
+        memory: the number of its memory, which others may share; None if it has its own.
         place: of the input whose memory that is; None where no input has it.
         form: elements of the memory, and sizes, strides and offset of the output; sizes may be symbols.
         symbols: the input and the dim that a symbol is the size of.

@@ -23,7 +23,8 @@ from relational_tensat.base.errors import InputError, UsageError, first_line
 
 @dataclass(frozen=True, slots=True)
 class SupposedSizes:
-    """What PyTorch supposed of sizes: where Python decides by one, a file has one of the ways only.
+    """The assumptions of PyTorch about sizes: where Python decides by a size, a file has one of the ways
+    only.
 
     Attributes:
         dims: of tensors among the arguments: which tensor, which dim, and SymPy's expression of its size.
@@ -201,7 +202,7 @@ def graph_digest(
     """Return the same of a graph that Dynamo captured, with all tensors that it holds."""
     state = (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
     texts = (*_texts(graph), str(state), str(torch.get_default_dtype()), *map(str, others))
-    # what is kept beside a file has these fields
+    # the values kept beside a file have these fields
     return digest(torch.__version__, str(Calls.__slots__), *texts, digest_of(tensors))
 
 

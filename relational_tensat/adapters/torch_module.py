@@ -94,7 +94,7 @@ class OptimizedModule(torch.nn.Module):
         self._optimize()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles hold the original module: what is made of it is kept by content."""
+        """Copies and pickles hold the original module: its file is kept by content."""
         return type(self), (self._original, *self._example, self._options)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -199,7 +199,7 @@ class Guard:
     Attributes:
         reason: ``time`` (or what ``end_at`` says) or ``interrupted`` once one of them has happened, else
             None.
-        at_limit: what the reason is at the limit.
+        at_limit: the reason at the limit.
     """
 
     def __init__(self, stop: Callable[[], None], limit_s: float = math.inf) -> None:

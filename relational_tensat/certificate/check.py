@@ -72,7 +72,7 @@ class CertificateCheck:
         by_numbers: rules that no verdict stands behind: their steps rest on numbers.
         same, compared: values of the result's file that are the last graph's own; that are written as
             other operators, and were computed both ways.
-        float64, runtime: the largest relative errors found; runtime is None where it was not run.
+        float64, runtime: the largest relative errors found; runtime is None if it was not run.
     """
 
     steps: int = 0

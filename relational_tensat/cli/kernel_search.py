@@ -80,7 +80,7 @@ def _stored(path: Path) -> tuple[list[ModelRegion], list[RegionRow]]:
     """Return the rows of a database, and the regions, which that of a run has not.
 
     Raises:
-        InputError: it is none of a run with ``--fuse``, or of this command.
+        InputError: it is no database of a run with ``--fuse``, or of this command.
     """
     from relational_tensat.cli.database import RunDatabase
     from relational_tensat.mugraph.regions.regions import RegionRow, regions_of

@@ -109,7 +109,7 @@ def _code_of(error: BaseException) -> int:
     """Return the exit code of an error, and print its line, if it has one.
 
     Raises:
-        BaseException: it is none that a command line ends with.
+        BaseException: no command line ends with it.
     """
     if isinstance(error, SystemExit):  # argparse, after --help and --version
         return int(error.code or 0)

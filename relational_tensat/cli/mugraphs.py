@@ -94,7 +94,7 @@ def read_stored_program(
     """Return the program that was named, and of a model's region how its values lie in memory.
 
     Raises:
-        UsageError: there is none of that name, or it has no such variable.
+        UsageError: no program has that name, or it has no such variable.
         InputError: its file is malformed.
     """
     from relational_tensat.formats.frontend import is_onnx

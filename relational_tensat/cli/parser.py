@@ -94,7 +94,7 @@ class Parser(argparse.ArgumentParser):
         """Understand a flag of before for one release.
 
         Args:
-            current: what it is now: a flag, or with ``=`` or ``:``, a flag and the start of its value.
+            current: the present word: a flag, or with ``=`` or ``:``, a flag and the start of its value.
         """
         self._former[flag] = current
 

@@ -162,7 +162,7 @@ def print_extractions(result: Result, console: Console) -> None:
 
 
 def print_subgraphs(result: Result, console: Console) -> None:
-    """Print the subgraphs of a search, what they added, and what the cheapest graph cost after each."""
+    """Print the subgraphs of a search, their new e-nodes, and the cost of the cheapest graph after each."""
     numbers = ("subgraph", "limit", "e-nodes", "of all", "from µs", "to µs", "best µs", "at s")
     rows = table("subgraph", "grown from", *numbers[1:], "ended", numbers=numbers)
     best_us = float("inf")

@@ -108,7 +108,7 @@ def matching(all_holdings: Sequence[Holding], device: str) -> list[Holding]:
     """Return the holdings of a device: by kind, by id, or by a part of its name.
 
     Raises:
-        UsageError: there is none; names the nearest.
+        UsageError: no holding has that name; names the nearest.
     """
     matches = [holding for holding in all_holdings if is_device(holding.key, device)]
     if not matches:

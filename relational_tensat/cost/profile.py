@@ -61,7 +61,7 @@ class Rates(Protocol):
 
     @property
     def view_us(self) -> float:
-        """What it costs to name the same elements again."""
+        """The cost of naming the same elements again."""
 
     @property
     def elements_per_s(self) -> Mapping[str, float]:
@@ -119,8 +119,8 @@ def is_part(op: str, inputs: tuple[ValueType, ...], attrs: Attrs) -> bool:
     """Whether the executor on a GPU has the results of a split, slice or transpose within the operand.
 
     Each begins where a tensor may, and the operand is one of its own. Rows may lie apart: products take
-    them so (by leading dimensions), and functions of elements. What takes tensors in one piece only copies
-    them first; that is not counted here.
+    them so (by leading dimensions), and functions of elements. An operator that takes tensors in one piece
+    only copies them first; that is not counted here.
 
     Args:
         attrs: canonical.
@@ -149,7 +149,7 @@ def roofline_us(
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
 
     To the former comes what operators take for each element (a division, an exponential) and step: peaks
-    are those of sums of products. What is read once more for each stretch of a result is moved.
+    are those of sums of products. Elements that are read once more for each stretch of a result are moved.
 
     The part of activations that fits into a cache moves at its bandwidth, and only the rest at that of
     main memory. So a byte more never costs more than a byte. Weights come from main memory, but for the
@@ -200,7 +200,7 @@ OTHER_DTYPES = "default"
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """What a run of a model costs beside its kernels, in microseconds.
+    """The cost of a run of a model beside its kernels, in microseconds.
 
     Attributes:
         us: of any run; ``cold_us`` more where nothing of it is in a cache since the last one.
@@ -218,7 +218,7 @@ class RunCosts:
 
 @dataclass(frozen=True, slots=True)
 class ThreadCosts:
-    """What several threads change of a processor's costs (``cost.several_threads``).
+    """The effect of several threads on a processor's costs (``cost.several_threads``).
 
     Attributes:
         speedup: by how much each further thread makes arithmetic and activations quicker, of 1.

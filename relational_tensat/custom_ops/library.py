@@ -90,7 +90,7 @@ class KernelOp:
 
     @property
     def operands(self) -> list[str]:
-        """What a call gives to the kernel."""
+        """The operands of a call of the kernel."""
         return [name for name in self.tensors if name not in self.graph.outputs]
 
 

@@ -5,7 +5,7 @@ variables those are loops whose sizes differ from size to size, and those outsid
 may reduce, window or relabel a loop's variable, and all results have it. So each turn of the loops computes
 the same of its own operands, for all sizes. A turn is a program of fixed sizes, with a kernel like any
 other. Where nothing of fixed size lies within, and all operands have all dims, a turn is a block of
-elements. What has attributes that depend on sizes is no such part, but for reshapes: a dim that is a
+elements. A part with attributes that depend on sizes does not qualify, but for reshapes: a dim that is a
 multiple of a loop's size is that loop, and one within.
 """
 

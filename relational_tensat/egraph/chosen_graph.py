@@ -79,7 +79,7 @@ class _GraphBuilder:
         #: Names of the tensors of each class: one, or several for a tuple.
         self._tensors: dict[int, tuple[str, ...]] = {}
         self.classes: dict[str, int] = {}
-        #: Part classes by (tuple class, index): who names an operator's outputs.
+        #: Part classes by (tuple class, index): they name an operator's outputs.
         self._parts = {
             (node.children[0], dict(node.symbol.attrs)["index"]): class_id
             for class_id, node in choice.items()

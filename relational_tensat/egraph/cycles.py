@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.enode_rows import Ints, Places, distinct
 
-#: How often edges that lead to an end are removed: what is left beyond costs little more.
+#: How often edges that lead to an end are removed: the rest costs little more.
 _MOST_ROUNDS = 32
 
 
@@ -286,7 +286,7 @@ def reject_cyclic_applications(database: Database, leaves: int, rules: str, root
 
     Args:
         leaves: how many of an application's bindings are each of its matches'.
-        rules: what the statement's first comment reports of the rules that it serves.
+        rules: the names of the rules in the statement's first comment.
         roots: how many columns of roots, and of matches, there are.
     """
     text = f"-- suspect: {rules}\n{suspects_text(leaves, roots)}"

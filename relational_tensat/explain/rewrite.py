@@ -89,7 +89,7 @@ class ReplacedTerm:
     Attributes:
         output: which of the rule's sources (or targets) the term is.
         owner: its e-class.
-        names: what the original graph calls the value; empty for a value that it does not have.
+        names: the value's names in the original graph; empty for a new value.
         near: for such a value, the nearest one of the original graph that is computed from it.
     """
 

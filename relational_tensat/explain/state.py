@@ -15,7 +15,7 @@ class RewrittenNode:
     Attributes:
         form: its present form, one of those of its class (see ``Routes``).
         children: its operands in that form.
-        names: what the original graph called the value.
+        names: the value's names in the original graph.
         pins: how many callers need the node to keep its form.
         final: it has got the form that was extracted.
         became: the node that has taken its place, if there is one.

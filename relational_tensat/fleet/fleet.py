@@ -367,7 +367,7 @@ def ledger_of(out: Path) -> Ledger:
     """Return the ledger of an output folder.
 
     Raises:
-        InputError: there is none.
+        InputError: the folder has no ledger.
     """
     ledger = Ledger(out)
     if not ledger.path.exists():

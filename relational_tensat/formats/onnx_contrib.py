@@ -29,7 +29,7 @@ def read_parts(node: OnnxNode) -> Parts | None:
     """Return what the outputs of one of these are computed as; None where it stays opaque.
 
     Raises:
-        ShapeError, IndexError: its operands are none that it takes.
+        ShapeError, IndexError: it does not take its operands.
     """
     reader = _READERS.get(node.op_type)
     return None if reader is None else reader(node)

@@ -288,7 +288,7 @@ def _versions(graph: Graph, kept: Mapping[str, Kept], own: int) -> Iterator[int]
 
 
 def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx.NodeProto] | None:
-    """Return the ONNX nodes, with indexed names, of an opaque node; None if there are none.
+    """Return the ONNX nodes, with indexed names, of an opaque node, or None.
 
     It is the payload's node if that means the same in the version of the default operator set that is
     written, else the node that ONNX's version converter makes of it.

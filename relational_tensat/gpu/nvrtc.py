@@ -30,7 +30,7 @@ def cuda_driver(purpose: str) -> Any:
     """Return the module of the driver's functions.
 
     Args:
-        purpose: what needs them, in the plural, for the message where they are not there.
+        purpose: the things that need them, in the plural, for the message if they are not there.
 
     Raises:
         MissingDependencyError: cuda-bindings is not installed.

@@ -162,7 +162,7 @@ def program(name: str, **sizes: int) -> MuGraph:
         sizes: of index variables, in place of the benchmark's.
 
     Raises:
-        UsageError: there is none, or it has no such variable; names the nearest.
+        UsageError: no program has that name, or it has no such variable; names the nearest.
     """
     if name not in PROGRAMS:
         raise unknown("program", name, PROGRAMS)

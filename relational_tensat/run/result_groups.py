@@ -121,7 +121,7 @@ class WholeRun:
     keeps_original: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the times, the speed-up and its spread, what the sums predict, and which graph is kept."""
+        """Return the times, the speed-up and its spread, the prediction of the sums, and the kept graph."""
         return {
             **asdict(self.timing),
             "modelled_before_us": self.modelled_before_us,

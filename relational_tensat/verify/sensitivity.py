@@ -176,7 +176,7 @@ def _has_unknown_floats(kind: TensorType) -> bool:
 
 
 def _leading_to_integers(graph: Graph) -> set[str]:
-    """Return the values that an output depends on that is none of floats, nor has any in it."""
+    """Return the values that an output depends on that is not of floats, nor has any in it."""
     kinds = {name: tensors_of(graph.types[name]) for name in graph.outputs}
     reached = {name for name, parts in kinds.items() if not any(map(_may_hold_floats, parts))}
     for node in reversed(graph.nodes):

@@ -141,7 +141,7 @@ class RunTables:
     Pickled, it has the file's absolute path; tables in memory do not go along.
 
     Attributes:
-        memory: a connection to those in memory; ``path`` is None then.
+        memory: a connection to those in memory, or None if they are in ``path``.
     """
 
     path: Path | None = None

@@ -167,7 +167,8 @@ _HTML = "text/html; charset=utf-8"
 class RunView:
     """Answers a page's questions about a run, several at a time.
 
-    What is read at once, a class say, has a connection of its own, and so have the questions that may
+    A question that is read at once, a class say, has a connection of its own, and so have the questions
+    that may
     take long: those of the whole e-graph, one after the other. Of queries, each in a process, a new one, or
     ``stop``, ends the one before.
 

@@ -43,7 +43,7 @@ from relational_tensat.tensor.uses import weight_bytes
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
-#: A time of 0 is none: so often is measured before an operator counts as lost in the noise.
+#: A time of 0 says nothing: so often is measured before an operator counts as lost in the noise.
 _ATTEMPTS = 3
 #: Wall seconds of waiting for undisturbed moments, which nobody does on a quiet machine: per batch of
 #: configurations, and the most for one of them. With 1 s, a run measured 35 to 80 of several hundred.
@@ -160,7 +160,8 @@ class OnnxRuntimeDevice:
     def heat(
         self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
     ) -> list[float] | Unmeasurable:
-        """Run graphs in onnxruntime by its defaults, whatever single operators are measured with."""
+        """Run graphs in onnxruntime by its defaults; the way single operators are measured does not matter
+        here."""
         errors: tuple[type[Exception], ...] = (InputError, *self._refusals)
         try:
             return run_heat(self._models_of(graphs), inputs, seed, self._threads)

@@ -81,7 +81,7 @@ class Algorithms:
             any_algorithm: fused with bias alone, cuDNN has the one of precomputed indices only.
 
         Raises:
-            InputError: there is none.
+            InputError: no algorithm serves.
         """
         key = call.anywhere()
         if key not in self._known:

@@ -1,6 +1,6 @@
 """Parts of a quantized model: a kernel reads integers, and stores them, in place of operators around it.
 
-What lies between DequantizeLinear and QuantizeLinear is a part like any other, and its kernel computes in
+The part between DequantizeLinear and QuantizeLinear is a part like any other, and its kernel computes in
 float32. Its loads dequantize, its stores quantize, as the operators round. Scales and zero points are
 operands: one kernel serves all layers.
 """
@@ -13,7 +13,7 @@ from dataclasses import replace
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.tensor import Graph, Node, TensorType
 
-#: What kernels store and load so.
+#: The element types that kernels store and load so.
 INTEGERS = frozenset({"int8", "uint8"})
 
 

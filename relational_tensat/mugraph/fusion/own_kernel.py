@@ -38,8 +38,8 @@ class OwnKernel:
         graph: the μGraph.
         rules: let it stand for operators, each for other ones of the same program.
         dtype: of its elements.
-        operands, results: shapes as the model has them: dims of size 1 are none of the μGraph's, and
-            several of its dims may be one here.
+        operands, results: shapes as the model has them: the μGraph has no dims of size 1, and several of
+            its dims may be one here.
         cost_us: modelled, or measured as C where costs are; None where it costs what its operators do in
             one kernel, by the roofline.
         masks: by rule, the variables whose elements may be -inf, or the lowest number: it was tested so.

@@ -144,7 +144,7 @@ def encoded(graph: MuGraph) -> dict[str, Any]:
 
 
 def content_hash(graph: MuGraph, quantized: Mapping[str, str] | None = None) -> str:
-    """Return a hash of what a μGraph computes and how, whatever it is called.
+    """Return a hash of a μGraph's meaning and form, without its names.
 
     Args:
         graph: the μGraph.

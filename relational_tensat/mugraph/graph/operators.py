@@ -327,7 +327,7 @@ def mu_operator(name: str) -> MuOperator:
     """Return the operator of that name.
 
     Raises:
-        UsageError: there is none; names the nearest.
+        UsageError: no operator has that name; names the nearest.
     """
     if name not in OPERATORS:
         raise unknown("operator of μGraphs", name, OPERATORS)

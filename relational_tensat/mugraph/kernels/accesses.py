@@ -352,7 +352,7 @@ def _matrices(halves: int, is_along: bool, most: int) -> tuple[Ints, Ints]:
     Args:
         halves: two for a left operand, of four matrices; one for a right one, of two.
         is_along: whether rows of matrices are along the sum.
-        most: no such row: lanes that name none have it.
+        most: the row of lanes that name no row.
     """
     lane = np.arange(_LANES)[None, :]
     matrix, row = lane // _PIECE, lane % _PIECE

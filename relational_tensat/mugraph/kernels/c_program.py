@@ -23,8 +23,8 @@ from relational_tensat.mugraph.kernels.statements import (
 )
 from relational_tensat.tensor.spellings import SPELLINGS
 
-#: A cheap value is worked out again if its tile has more elements: memory is slower then. What is of one
-#: tensor only, and of smaller ones, is read as fast as what would be stored.
+#: A cheap value is worked out again if its tile has more elements: memory is slower then. A value of one
+#: tensor only, and of smaller ones, is read as fast as a stored one.
 _MOST_KEPT, _MOST_KEPT_OF_ONE = 8192, 2048
 #: Its root is far from what has no inverse.
 _LEAST_EPSILON = 1e-30

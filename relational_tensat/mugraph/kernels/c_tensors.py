@@ -30,7 +30,7 @@ from relational_tensat.mugraph.kernels.statements import (
     identifier,
 )
 
-#: What C calls element types.
+#: C's names of element types.
 C_TYPES = {
     "float32": "float",
     "bool": "unsigned char",

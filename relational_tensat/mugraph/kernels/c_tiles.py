@@ -25,7 +25,8 @@ from relational_tensat.mugraph.kernels.statements import Load, Program, Reduce, 
 #: Elements of a cache line.
 LINE = 16
 #: Lines that are moved one behind the other if rows lie far apart, the most that fit: a matrix is turned
-#: ten times as fast by four as by one. What is ahead of a line is fetched with it, and far rows share sets.
+#: ten times as fast by four as by one. Elements ahead of a line are fetched with it, and far rows share
+#: sets.
 _LINES_AT_ONCE = (4, 2, 1)
 #: The most elements of a tile, in a second-level cache; then less, where several tiles are no stack.
 MOST_ELEMENTS = (16384, 4096, 0)

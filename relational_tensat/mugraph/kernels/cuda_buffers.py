@@ -297,8 +297,8 @@ def _with_barriers(
     }
 
 
-#: Of a multiprocessor for which kernels are made, at least (an A100's): shared memory of all of its blocks,
-#: what each block takes of it beside its own, threads, registers, and how many multiprocessors there are.
+#: A multiprocessor for which kernels are made, at least (an A100's): shared memory of all of its blocks,
+#: each block's share beside its own, threads, registers, and how many multiprocessors there are.
 _SHARED_BYTES, _OF_BLOCK_BYTES, _MULTIPROCESSORS = 164 << 10, 1 << 10, 108
 _THREADS, _REGISTERS = 2048, 65536
 #: The least registers of a thread beside products.

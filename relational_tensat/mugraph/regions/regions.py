@@ -356,9 +356,9 @@ def _steps(cone: Cone) -> int:
 _CONDITIONS = CONDITIONS | {"is_nan"}
 #: Operators that take a part of a value: a kernel's loads do that.
 _PARTS = frozenset({"gather", "slice", "split"})
-#: What several regions may have, and others read: each computes it for itself.
+#: Values that several regions may have, and others read: each computes them for itself.
 SHARED = _PARTS | CONDITIONS | {"dequantize"}
-#: What the chain of a root mean square, and what puts 0 in place of NaN, is made of.
+#: The operators of the chain of a root mean square, and of the one that puts 0 in place of NaN.
 _CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div", "where", "is_nan"})
 
 

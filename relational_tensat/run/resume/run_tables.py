@@ -182,8 +182,8 @@ def read_run(path: Path) -> StoredRun:
     """Return what the database of a run contains. It is left as it is, its log of changes, too.
 
     Raises:
-        InputError: there is no such file, it is not the database of a run or of another version's, the
-            run had not written how it was requested, or it is still in progress.
+        InputError: the file does not exist, is not the database of a run or of another version's, is of a
+            run that had not written its request, or is of one still in progress.
     """
     connection = _connect(path)
 

@@ -84,7 +84,7 @@ def candidates(
         return []
     found: list[Contestant] = []
     original_us = loaded.original_us
-    # what the backend carries out by itself in any case
+    # the rules that the backend carries out by itself in any case
     name = loaded.run.options.rules.backend
     rules = load_backend(name).rules(has_fixed_shapes=loaded.model.dynamic is None) if name else []
     family, names = families_of(

@@ -160,8 +160,8 @@ def _race(
 ) -> Plan[bool]:
     """Race what is not timed yet of the cheapest graphs; return whether there was any.
 
-    There is none where one that won is among them, and the cheapest by the sums and by the profile have
-    been timed, or the time is over.
+    There is none if one that won is among them, and the cheapest by the sums and by the profile have been
+    timed, or the time is over.
     """
     loaded = extracted.loaded
     least_s = timed_before = None
