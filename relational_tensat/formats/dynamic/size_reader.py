@@ -149,11 +149,14 @@ class _SizeReader:
 
         finder = RelationFinder(self._read_at_dims, self._frame, str(self._path), dims)
         related = finder.related(self._dimensions)
-        for self._dimensions in (related, *candidates(related, dims)):
+        # A table of positions may be too short for defaults. No odd size is the sum of two, or one more.
+        small = {**related.smallest({2, *self._fixed_sizes()}), **dims}
+        likely = ((found, dims) for found in candidates(related, dims))
+        for self._dimensions, given in ((related, dims), (related, small), *likely):
             with suppress(InputError):
-                base = self._dimensions.base(dims, self._fixed_sizes())
+                base = self._dimensions.base(given, self._fixed_sizes())
                 self._check_runs_beside(base)
-                return self._valid_base(dims)
+                return self._valid_base(given)
         self._dimensions = related.tied(dims) or related  # as types demand it
         return self._valid_base(dims)
 

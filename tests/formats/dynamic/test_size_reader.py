@@ -152,6 +152,30 @@ def test_defaults_grow_until_the_model_is_valid(tmp_path: Path) -> None:
     assert read(saved(file, tmp_path)).base.sizes["time"] >= 200
 
 
+def test_two_sequences_stay_apart_where_positions_are_few(tmp_path: Path) -> None:
+    """Defaults are 61 and 67, a table of positions has 64 rows: smaller sizes tell that both are free."""
+    weights = [
+        constant("table", np.ones((64, 4)), np.float32),
+        constant("zero", 0),
+        constant("one", 1),
+    ]
+    nodes, inputs, outputs = [], [], []
+    for name in ("source", "target"):
+        nodes += [
+            node("Shape", [name], [f"{name}_shape"], start=1, end=2),
+            node("Squeeze", [f"{name}_shape"], [f"{name}_size"]),
+            node("Range", ["zero", f"{name}_size", "one"], [f"{name}_places"]),
+            node("Gather", ["table", f"{name}_places"], [f"{name}_rows"]),
+            node("Add", [name, f"{name}_rows"], [f"{name}_y"]),
+        ]
+        inputs.append(tensor(name, ["batch", f"of_{name}", 4]))
+        outputs.append(tensor(f"{name}_y", ["batch", f"of_{name}", 4]))
+    sized = read(saved(model(nodes, inputs, outputs, weights), tmp_path))
+    assert sized.dimensions.symbols == ("batch", "of_source", "of_target")
+    assert not sized.dimensions.derived and not sized.notes
+    assert any(there.sizes["of_source"] != there.sizes["of_target"] for there in sized.all)
+
+
 def test_a_promise_is_kept_at_both_ends(tmp_path: Path) -> None:
     """Positions are a table of 256 rows."""
     path = saved(attention(), tmp_path)
