@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import onnxruntime
 import torch
 
@@ -24,6 +25,7 @@ _ELEMENTS = {
     "bfloat16": (torch.bfloat16, 16),
 }  # fmt: skip
 _NOTHING = 4  # errors are raised
+_WIDE = {np.dtype(name) for name in ("int64", "uint32", "uint64")}
 #: Tensors without elements have no address; onnxruntime asks for one.
 _SOMEWHERE = torch.empty(1)
 
@@ -52,10 +54,11 @@ class TorchSession:
         """Return the outputs for the inputs, in the model's order.
 
         Raises:
-            UsageError: an input is on another device, of another element type, or of another size.
+            UsageError: an input is on another device, of another element type, or of another size; or has
+                integers that the runtime has not.
         """
         dense = []
-        for (name, dtype), tensor in zip(self._inputs, tensors, strict=True):
+        for (name, dtype, _), tensor in zip(self._inputs, tensors, strict=True):
             if tensor.device.type != "cpu" or tensor.dtype != dtype:
                 raise UsageError(
                     f"input {name!r} is {tensor.dtype} on {tensor.device}, expected {dtype} on cpu"
@@ -64,10 +67,19 @@ class TorchSession:
         try:
             return self._run(dense)
         except Exception as error:  # runtimes' errors have no common base class
+            for (name, _, sizes), tensor in zip(self._inputs, tensors, strict=True):
+                shape = list(tensor.shape)
+                if len(shape) != len(sizes) or any(
+                    isinstance(own, int) and own != size
+                    for own, size in zip(sizes, shape, strict=True)
+                ):
+                    raise UsageError(f"input {name!r} is {shape}, expected {sizes}") from error
             raise UsageError(f"{self._runtime}: {first_line(error)}") from error
 
 
-_Opened: TypeAlias = tuple[list[tuple[str, torch.dtype]], Callable[[_Tensors], list[torch.Tensor]]]
+#: Names of inputs, their element types and sizes: no integer for any one.
+_Inputs: TypeAlias = list[tuple[str, torch.dtype, list[int | str]]]
+_Opened: TypeAlias = tuple[_Inputs, Callable[[_Tensors], list[torch.Tensor]]]
 
 
 def _in_onnxruntime(path: Path, threads: int | None) -> _Opened:
@@ -111,7 +123,9 @@ def _in_onnxruntime(path: Path, threads: int | None) -> _Opened:
 
     kinds = {each.type for each in (*session.get_inputs(), *session.get_outputs())}
     run = run_bound if "tensor(bfloat16)" in kinds else run_arrays
-    return [(name, dtype) for name, (dtype, _) in zip(names, elements, strict=True)], run
+    sizes = [[n if n is not None else "any" for n in each.shape] for each in session.get_inputs()]
+    kept = zip(names, elements, sizes, strict=True)
+    return [(name, dtype, own) for name, (dtype, _), own in kept], run
 
 
 def _in_openvino(path: Path, threads: int | None) -> _Opened:
@@ -128,15 +142,24 @@ def _in_openvino(path: Path, threads: int | None) -> _Opened:
     if openvino.Type.bf16 in [item.element_type for item in (*compiled.inputs, *compiled.outputs)]:
         raise InputError("OpenVINO gives bfloat16 as float16 to Python, expected another runtime")
     request = compiled.create_infer_request()
-    inputs = [
-        (item.get_any_name(), torch.from_numpy(openvino.Tensor(item.element_type, [0]).data).dtype)
-        for item in compiled.inputs
-    ]
+    inputs: _Inputs = []
+    for item in compiled.inputs:
+        dtype = torch.from_numpy(openvino.Tensor(item.element_type, [0]).data).dtype
+        dims = item.get_partial_shape()
+        sizes = ["any" if dim.is_dynamic else dim.get_length() for dim in dims]
+        inputs.append((item.get_any_name(), dtype, sizes))
 
     def run(tensors: _Tensors) -> list[torch.Tensor]:
         for place, tensor in enumerate(tensors):
-            shared = openvino.Tensor(tensor.numpy(), shared_memory=True)
-            request.set_input_tensor(place, shared)
+            array = tensor.numpy()
+            # It computes them in int32, and says nothing.
+            if (
+                array.dtype in _WIDE
+                and array.size
+                and (array.min() < -(2**31) or array.max() >= 2**31)
+            ):
+                raise UsageError(f"input {inputs[place][0]!r} has integers beyond int32")
+            request.set_input_tensor(place, openvino.Tensor(array, shared_memory=True))
         request.infer()
         return [
             torch.from_numpy(request.get_output_tensor(place).data.copy())

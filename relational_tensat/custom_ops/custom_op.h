@@ -95,7 +95,6 @@ struct Op {
 static const Function *api;
 static long processors = 1;  // a session has as many threads at most that are worth anything
 #define NO_MEMORY "no memory for what is between kernels"
-#define ODD_SCALE "a scale that no kernel quantizes by: it is not from 2^-100 to 2^100"
 
 typedef struct {
   void *const *tensors;
@@ -167,9 +166,6 @@ static int fits(const Dims *found, const Dims *own, int64_t *sizes) {
   }
   return 1;
 }
-
-// Whether quantized() of kernels divides by a scale as processors do.
-static inline int is_scale(const float *scale) { return *scale >= 0x1p-100f && *scale <= 0x1p100f; }
 
 // Run a kernel, if its operands have sizes that it was made for: it looks at none itself.
 static Status *compute_or_fail(void *kernel, Context *context) {

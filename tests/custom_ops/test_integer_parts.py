@@ -255,12 +255,33 @@ def test_what_computes_something_else_is_refused(op: str, wrong: str, tmp_path: 
         compare_with_functions(library, [made.op], {made.op.name: function})
 
 
-def test_a_scale_that_no_kernel_divides_by_is_refused(tmp_path: Path) -> None:
-    made = _one("Relu", [16, 16], "uint8", tmp_path)
-    session = made.session(with_library=True)
-    for scale in (2.0**-101, 2.0**101, 0.0, -0.1, np.inf, np.nan):
-        with pytest.raises(Exception, match=r"from 2\^-100 to 2\^100"):
-            session.run(None, _feeds(made, _every("uint8"), 0.1, 0, scale, 0))
+def test_a_number_alone_has_a_kernel_too(tmp_path: Path) -> None:
+    made = _one("Neg", [], "int8", tmp_path)
+    one, other = (made.session(with_library=each) for each in (True, False))
+    for x in (-128, 0, 127):
+        feeds = _feeds(made, x, 0.1, 3, 0.07, -5)
+        np.testing.assert_array_equal(one.run(None, feeds)[0], other.run(None, feeds)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_runs_with_any_scale_as_in_onnxruntime(kind: str, tmp_path: Path) -> None:
+    """A scale that the model computes may be 0, subnormal, negative, infinite or NaN."""
+    build = Quantized()
+    build.node("Neg", ["x"], "y")
+    build.pair("y", dtype=np.dtype(kind))
+    made = _made(_graph(build, {"x": [4, 39]}, "y_dq", tmp_path), tmp_path)
+    one, other = (made.session(with_library=each) for each in (True, False))
+    random = np.random.default_rng(6)
+    sizes = [0.0, 2.0**-149, 7e-45, 2.0**-126, 2.0**-101, 2.0**101, 1e38, 3.4e38, np.inf]
+    for scale in np.asarray([*sizes, *np.negative(sizes), -0.1, np.nan], np.float32):
+        step = float(scale) if np.isfinite(scale) else 1.0
+        near = random.standard_normal((3, 39)) * 100 * step
+        ends = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 3e38, -3e38, 1e-40, 2.0**-149, 5, -5]
+        with np.errstate(over="ignore"):
+            x = np.concatenate([near, [ends * 3]]).astype(np.float32)
+        for zero in (*integer_range(kind), 3):
+            feeds = _feeds(made, x, scale, zero)
+            np.testing.assert_array_equal(one.run(None, feeds)[0], other.run(None, feeds)[0])
 
 
 _MAIN = """

@@ -217,7 +217,7 @@ class CReductions(CTensors):
             tensor = save.saver.output
             least, most = integer_range(self._kind(tensor))
             scale, zero = scale_of(tensor), zero_of(tensor)
-            near = f"quantized({value}, {scale}, 1.0f / {scale}, {zero}, {least}, {most})"
+            near = f"quantized({value}, {scale}, {zero}, {least}, {most})"
             self._text.line(f"{self._result_cell(save, at)} = {near};")
 
     def _kind(self, tensor: str) -> str:

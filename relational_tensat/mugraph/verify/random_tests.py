@@ -268,7 +268,7 @@ def level_error(program: MuGraph, graph: MuGraph, seed: int, free: Sequence[str]
 def drawn(program: MuGraph, seed: int, scale: Scale, dtype: str) -> dict[str, Elements]:
     """Return normal inputs; of bools each element is 1 or 0."""
     generator = np.random.default_rng([seed, 64])
-    longest = max(dim.size for dims in program.inputs.values() for dim in dims)
+    longest = max((dim.size for dims in program.inputs.values() for dim in dims), default=1)
     factors = scale if isinstance(scale, Mapping) else {}
     factor = longest**-0.25 if scale is None or isinstance(scale, Mapping) else scale
     values = {
