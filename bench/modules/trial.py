@@ -22,6 +22,8 @@ from relational_tensat.adapters.torch_session import TorchSession
 from relational_tensat.torch import OptimizedModule, backend, optimize_module
 
 _SETS = 3
+#: Threads of another session spin on the cores for a while after its run.
+_QUIET_S = 0.1
 
 
 def try_module(name: str, rounds: int) -> dict[str, Any]:
@@ -100,7 +102,8 @@ def _timed(
         for _ in range(rounds):
             draw.shuffle(order)
             for name in order:
-                ways[name]()  # what was another's leaves the caches
+                time.sleep(_QUIET_S)
+                ways[name]()  # another's data leaves the caches
                 start_s = time.perf_counter()
                 for _ in range(3):
                     ways[name]()
