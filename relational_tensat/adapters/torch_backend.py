@@ -17,7 +17,7 @@ import torch
 from torch.utils import _pytree
 
 from relational_tensat.adapters.artefacts import artefact
-from relational_tensat.adapters.torch_export import Calls, exported, graph_digest, write
+from relational_tensat.adapters.torch_export import Calls, exported, graph_digest, is_open, write
 from relational_tensat.adapters.torch_session import TorchSession
 from relational_tensat.adapters.torch_weights import WatchedWeights, tensors_of
 from relational_tensat.base.errors import InputError, RelationalTensatError, first_line
@@ -113,8 +113,7 @@ class CapturedRegion:
             {
                 dim: torch.export.Dim.DYNAMIC
                 for dim, size in enumerate(values[place].shape)
-                # one that turned out to have one size only is a SymInt still
-                if isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
+                if is_open(size)
             }
             for place in self._tensors
         )
@@ -230,9 +229,8 @@ def _layouts(
         place, base = owners.get(memory, (None, values[memories.index(memory)]))
         n_elements = value.untyped_storage().nbytes() // value.element_size()
         offset = value.storage_offset()
-        if (
-            memory in owners
-        ):  # that is as long as it is, and its offset may be another at the next call
+        if memory in owners:
+            # It is as long as it is, and its offset may be another at the next call.
             n_elements, offset = 0, offset - base.storage_offset()
         form = (n_elements, *value.shape, *value.stride(), offset)
         unknown = {

@@ -268,6 +268,11 @@ def _sizes(program: torch.export.ExportedProgram) -> dict[str, int]:
     }
 
 
+def is_open(size: int | torch.SymInt) -> bool:
+    """Whether a dim may have other sizes: one that turned out to have one size only is a SymInt still."""
+    return isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
+
+
 def _supposed(program: torch.export.ExportedProgram) -> SupposedSizes:
     """Return what an export supposed of sizes, but for PyTorch's habit to suppose that none is 0 or 1."""
     names = {
@@ -284,7 +289,7 @@ def _supposed(program: torch.export.ExportedProgram) -> SupposedSizes:
         (index, dim, size.node)
         for index, value in enumerate(values)
         for dim, size in enumerate(value.shape)
-        if isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
+        if is_open(size)
     ]
     if not dims:
         return SupposedSizes((), ())

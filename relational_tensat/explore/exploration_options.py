@@ -209,6 +209,11 @@ class ExplorationOptions(OptionGroup):
         """Whether costs decide what is grown."""
         return self.search not in ("saturation", "auto")
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether searches and proofs end once their gain is not worth the wait: of a default search."""
+        return self.search == "auto" and self.time_limit_s is not None
+
     def first_subgraph_nodes(self, n_original: int = 0) -> int:
         """Return how many e-nodes the first subgraphs of a search have at most.
 

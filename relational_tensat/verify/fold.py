@@ -74,11 +74,10 @@ def _compact(array: Array) -> Array:
 
     Its file is written at each of several sizes: a transposed view would be copied each time.
     """
-    first = array.flat[0] if array.size else None
-    is_equal = array.size > 1 and bool((array.flat[:_FEW] == first).all())  # mostly not these
-    if not is_equal or not bool((array == first).all()):
-        return np.asarray(array, order="C")
-    return np.broadcast_to(array.flat[0], array.shape)
+    is_likely = array.size > 1 and bool((array.flat[:_FEW] == array.flat[0]).all())  # few are
+    if is_likely and bool((array == array.flat[0]).all()):
+        return np.broadcast_to(array.flat[0], array.shape)
+    return np.asarray(array, order="C")
 
 
 def fold_alike(graphs: Sequence[Graph]) -> list[Graph]:

@@ -85,6 +85,14 @@ def _one(op_type: str, shape: list[int], kind: str, folder: Path) -> _Made:
     return _made(_graph(build, {"x": shape}, "y_dq", folder), folder)
 
 
+def _stored(kind: str, shape: list[int], folder: Path) -> _Made:
+    """Return a kernel that negates numbers and stores them as integers."""
+    build = Quantized()
+    build.node("Neg", ["x"], "y")
+    build.pair("y", dtype=np.dtype(kind))
+    return _made(_graph(build, {"x": shape}, "y_dq", folder), folder)
+
+
 def _feeds(made: _Made, *values: Any) -> dict[str, Array]:
     """Return operands of the types and shapes that they have."""
     use, kinds = made.op.uses[0], made.op.tensors
@@ -124,10 +132,7 @@ def test_every_integer_becomes_what_the_operators_make_of_it(
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_rounded_as_onnxruntime_rounds_them(kind: str, tmp_path: Path) -> None:
     """At ties, one float beside each, beyond the range, and for scales of any mantissa."""
-    build = Quantized()
-    build.node("Neg", ["x"], "y")
-    build.pair("y", dtype=np.dtype(kind))
-    made = _made(_graph(build, {"x": [5, 2061]}, "y_dq", tmp_path), tmp_path)
+    made = _stored(kind, [5, 2061], tmp_path)
     assert made.op.operands[0] == "t0" and len(made.op.operands) == 3
     one, other = (made.session(with_library=each) for each in (True, False))
     random = np.random.default_rng(0)
@@ -266,10 +271,7 @@ def test_a_number_alone_has_a_kernel_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_runs_with_any_scale_as_in_onnxruntime(kind: str, tmp_path: Path) -> None:
     """A scale that the model computes may be 0, subnormal, negative, infinite or NaN."""
-    build = Quantized()
-    build.node("Neg", ["x"], "y")
-    build.pair("y", dtype=np.dtype(kind))
-    made = _made(_graph(build, {"x": [4, 39]}, "y_dq", tmp_path), tmp_path)
+    made = _stored(kind, [4, 39], tmp_path)
     one, other = (made.session(with_library=each) for each in (True, False))
     random = np.random.default_rng(6)
     sizes = [0.0, 2.0**-149, 7e-45, 2.0**-126, 2.0**-101, 2.0**101, 1e38, 3.4e38, np.inf]
@@ -304,10 +306,7 @@ int main(void) {{
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_number_becomes_an_integer(kind: str, tmp_path: Path) -> None:
     """The compiler watches each access to memory, and each conversion."""
-    build = Quantized()
-    build.node("Neg", ["x"], "y")
-    build.pair("y", dtype=np.dtype(kind))
-    made = _made(_graph(build, {"x": [3, 17]}, "y_dq", tmp_path), tmp_path)
+    made = _stored(kind, [3, 17], tmp_path)
     c_kind = {"int8": "signed char", "uint8": "unsigned char"}[kind]
     source = sources_of([made.op])["kernel_0_0.c"]
     least, most = integer_range(kind)

@@ -45,6 +45,7 @@ def test_all_is_not_extracted_from_where_the_time_would_not_be_enough(
     """That comes in the end in any case."""
     moments = count(0, 10**6)  # each extraction seems to take longer than the search may
     monkeypatch.setattr(saturation_then_focus, "now_s", lambda: next(moments))
+    monkeypatch.setattr(saturation_then_focus, "LEAST_S", 600.0)  # on a busy machine, too
     plain = optimize(layers(2, 5), Options.of(search="saturation", **LIMITS))
     result = optimize(layers(2, 5), Options.of(search="auto", **{**LIMITS, "time_limit_s": 600.0}))
     kinds = [subgraph.kind for subgraph in result.subgraphs]

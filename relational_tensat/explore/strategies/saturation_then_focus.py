@@ -87,9 +87,8 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
 
     with saturation.watching(left_s) as guard:
         limit = options.universe_limit + (egraph.e_nodes if ended else 0)
-        has_patience = is_auto and limit_s is not None
         subgraphs = GrownSubgraphs(
-            saturation, search, limit, started_s, guard, patience if has_patience else None
+            saturation, search, limit, started_s, guard, patience if options.ends_early else None
         )
         with subgraphs.ending():
             first = None
@@ -98,7 +97,7 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
                 begin_subgraphs(egraph)
                 before = Growth("saturation", options.node_limit, chooser.original_us)
                 first = subgraphs.note(before, seed, egraph.e_nodes, ended)
-            if has_patience and ended == "saturated":
+            if options.ends_early and ended == "saturated":
                 options = replace(options, restarts=0)
             focus = Focus(subgraphs, options, chooser.original_us, search.seed, first)
             growth, extraction_s = focus.next_after(None), 0.0
@@ -107,7 +106,7 @@ def explore_focus(egraph: EGraph, rules: Sequence[Rule], search: SearchSettings)
                     growth = focus.next_after(subgraphs.grow_tree())
                     continue
                 if growth.kind == "universe":
-                    if has_patience and guard.seconds_left < extraction_s:
+                    if options.ends_early and guard.seconds_left < extraction_s:
                         raise SearchOver(guard.at_limit)  # all of it is extracted from in the end
                     size, reason = subgraphs.show_all(), "extracted"
                     seed = chooser.choose(saturation.iteration, again=True)

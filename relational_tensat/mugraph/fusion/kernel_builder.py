@@ -321,9 +321,8 @@ def kernel_rule(candidate: KernelCandidate, key: str, name: str) -> Rule:
         said = candidate.said.get(node.outputs[0], node.attrs)
         operands = [numbers[read] for read in node.inputs]
         children = tuple(terms[read] for read in node.inputs)
-        if candidate.is_scaled(
-            node
-        ):  # by its own: two nodes of one scale are a place like any other
+        if candidate.is_scaled(node):
+            # By its own: two nodes of one scale are a place like any other.
             operands[1:] = [next(scales), next(scales)]
             children = (children[0], *(named[place] for place in operands[1:]))
         parts.append(FusedPart(node.op, tuple(operands), said))

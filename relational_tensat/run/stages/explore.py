@@ -88,7 +88,7 @@ def extractor_of(
         log: the outcomes of earlier extractions.
         options: of extraction, if not the run's.
     """
-    run, search = loaded.run, loaded.run.options.exploration
+    run = loaded.run
     extractor = AnytimeExtractor(
         loaded.egraph,
         loaded.cost,
@@ -96,7 +96,7 @@ def extractor_of(
         run.options.process,
         run.phases.progress,
         run.watch,
-        is_patient=search.search != "auto" or search.time_limit_s is None,
+        is_patient=not run.options.exploration.ends_early,
     )
     extractor.log += log
     return extractor
