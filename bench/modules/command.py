@@ -98,7 +98,8 @@ def _table(rows: list[dict[str, Any]], *, timed: bool) -> str:
         f"{about['machine']['cpu']}, {about['machine']['cores']} cores. Errors: the largest difference "
         "from PyTorch, relative to the largest element. Inductor is with freezing, autotuned with "
         "mode max-autotune, too; file is our file in onnxruntime alone, ours the module that checks "
-        "its weights and calls it, compiled the same by torch.compile, best that of the fastest runtime.",
+        "its weights and calls it, compiled the same by torch.compile, best that of the fastest runtime, "
+        "with kernels of its own.",
         "",
     ]
     titles = ["module", "error, optimize_module", "error, torch.compile", "seconds", "again"]

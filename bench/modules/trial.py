@@ -44,16 +44,19 @@ def try_module(name: str, rounds: int) -> dict[str, Any]:
     optimize_module(module, (), kwargs, options=Options.of(effort=effort))
     again_s = time.perf_counter() - start_s
     compiled = torch.compile(module, backend=partial(backend, options={"effort": effort}))
-    errors = {"module": 0.0, "compile": 0.0}
+    ways: dict[str, Callable[..., Any]] = {"module": fast, "compile": compiled}
+    best = None
+    if rounds:
+        options = Options.of(runs_on="best", fuse=True)
+        best, _ = optimize_module(module, (), kwargs, options=options)
+        ways["best"] = best
+    errors = dict.fromkeys(ways, 0.0)
     with torch.no_grad():
         for _ in range(_SETS):
             values = architecture.inputs()
             expected = _tensors(module(**values))
-            for way, found in (("module", fast(**values)), ("compile", compiled(**values))):
-                errors[way] = max(errors[way], _error(expected, _tensors(found)))
-        best = None
-        if rounds:
-            best, _ = optimize_module(module, (), kwargs, options=Options.of(runs_on="best"))
+            for way, computed in ways.items():
+                errors[way] = max(errors[way], _error(expected, _tensors(computed(**values))))
         ms = {} if best is None else _timed(module, fast, best, compiled, kwargs, rounds)
     return {
         "name": name, "errors": errors, "seconds": seconds, "again_s": again_s, "ms": ms,

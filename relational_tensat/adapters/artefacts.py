@@ -43,6 +43,11 @@ class Artefact(Generic[_T]):
         race = self.result.runtimes
         return ONNXRUNTIME if race is None else race.chosen.runtime
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether kernels of its own are beside it."""
+        return self.result.library is not None and self.result.library.is_taken
+
 
 def artefact(
     key: str, name: str, export: Callable[[Path], tuple[_T, Mapping[str, int]]], options: Options
@@ -78,7 +83,12 @@ def artefact(
         if not options.model.dims:
             options = options.replace(dims=sizes)
         result = optimize(source, options, output=aside.path / _MODEL)
-        files = replace(result.files, source=None, output=entry / _MODEL, tables=None)
+        library = result.files.library
+        if library is not None and library.folder is not None:
+            library = replace(library, folder=entry / library.folder.name)
+        files = replace(
+            result.files, source=None, output=entry / _MODEL, tables=None, library=library
+        )
         result = replace(result, source=name, files=files)
         with (aside.path / _RESULT).open("wb") as file:
             pickle.dump((_light(result), beside), file)

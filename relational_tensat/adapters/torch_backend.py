@@ -159,7 +159,8 @@ class CapturedRegion:
         examples = [(tensor.dtype, tuple(tensor.shape)) for tensor in tensors]
         key = graph_digest(self._graph, weights, examples, self._shapes, self._sizes)
         made = artefact(key, "captured", export, self._options)
-        return _Weighted(watched, made.beside, TorchSession(made.path, made.runtime))
+        session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
+        return _Weighted(watched, made.beside, session)
 
 
 @dataclass(frozen=True, slots=True)

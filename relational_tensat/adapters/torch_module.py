@@ -44,7 +44,8 @@ def optimize_module(
         kwargs: the same for named ones.
         dynamic_shapes: which dimensions of them may have other sizes, as ``torch.export.export`` takes it.
         options: of the run; by default the result is timed in onnxruntime on this CPU. With
-            ``Options.of(runs_on="best")`` OpenVINO races, too, and the winner computes the module.
+            ``Options.of(runs_on="best")`` OpenVINO races, too, and the winner computes the module; with
+            ``fuse=True`` kernels of its own do, where they are faster.
 
     Returns:
         The module, and the run's result. The result for a module and its weights is kept for this user, and
@@ -127,12 +128,17 @@ class OptimizedModule(torch.nn.Module):
         return self._artefact.runtime
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the optimized model as ONNX, large weights beside it, and return where it is.
+        """Write the optimized model as ONNX, large weights and kernels beside it; return where it is.
 
         Raises:
             UsageError, InputError: the path is unusable.
         """
         copy_model(self._artefact.path, Path(path))
+        if self._artefact.has_kernels:
+            from relational_tensat.custom_ops.manifest import read_manifest, write_manifest
+
+            manifest = read_manifest(self._artefact.path)
+            write_manifest(manifest.ops, Path(path), manifest.overrides)
         return Path(path)
 
     def _optimize(self) -> None:
@@ -151,7 +157,8 @@ class OptimizedModule(torch.nn.Module):
         name = type(module).__name__
         self._artefact = artefact(program_digest(program), name, export, self._options)
         self._calls = calls
-        self._session = TorchSession(self._artefact.path, self.runtime)
+        made = self._artefact
+        self._session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
         self._watched, self._signature = watched, inspect.signature(module.forward)
         self.__dict__["result"] = self._artefact.result
         self.optimizations += 1

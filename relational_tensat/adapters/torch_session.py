@@ -36,18 +36,29 @@ class TorchSession:
     One thread calls it at a time, as ``torch.nn.Module`` is called.
     """
 
-    def __init__(self, path: Path, runtime: str = ONNXRUNTIME, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        runtime: str = ONNXRUNTIME,
+        threads: int | None = None,
+        *,
+        has_kernels: bool = False,
+    ) -> None:
         """Open a file.
 
         Args:
             runtime: ``onnxruntime`` or ``openvino``.
             threads: how many compute one operator; None for as many as the runtime takes.
+            has_kernels: whether the file's own kernels are beside it, as ``run --fuse`` writes them.
 
         Raises:
-            InputError: the runtime does not take it, as onnxruntime some products of bfloat16.
+            InputError: the runtime does not take it, as onnxruntime some products of bfloat16; or as
+                ``relational_tensat.register``.
         """
-        opened = _in_openvino if runtime == OPENVINO else _in_onnxruntime
-        self._inputs, self._run = opened(path, threads)
+        if runtime == OPENVINO:
+            self._inputs, self._run = _in_openvino(path, threads)
+        else:
+            self._inputs, self._run = _in_onnxruntime(path, threads, has_kernels=has_kernels)
         self._runtime = runtime
 
     def __call__(self, tensors: _Tensors) -> list[torch.Tensor]:
@@ -82,16 +93,20 @@ _Inputs: TypeAlias = list[tuple[str, torch.dtype, list[int | str]]]
 _Opened: TypeAlias = tuple[_Inputs, Callable[[_Tensors], list[torch.Tensor]]]
 
 
-def _in_onnxruntime(path: Path, threads: int | None) -> _Opened:
+def _in_onnxruntime(path: Path, threads: int | None, *, has_kernels: bool) -> _Opened:
     """Return the inputs, and a function; outputs stay where onnxruntime made them.
 
     Raises:
-        InputError: onnxruntime does not take it.
+        InputError: onnxruntime does not take it, or its kernels are not right.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _NOTHING
     if threads is not None:
         options.intra_op_num_threads = threads
+    if has_kernels:
+        from relational_tensat.custom_ops.sessions import register  # it emits C: few files need it
+
+        register(options, path)
     try:
         session = onnxruntime.InferenceSession(
             os.fspath(path), options, providers=["CPUExecutionProvider"]

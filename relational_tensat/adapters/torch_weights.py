@@ -84,7 +84,8 @@ class WatchedModule:
         attributes = [vars(each) for each in self._modules]
         self._attributes = [dict(each) for each in attributes]
         self._members = [tuple(map(dict, _members(each))) for each in attributes]
-        self._weights = WatchedWeights([*tensors_of(module), *others])
+        own = {id(each): each for each in (*tensors_of(module), *others)}  # mostly the same ones
+        self._weights = WatchedWeights(own.values())
 
     def is_as_before(self) -> bool:
         """Whether nothing of it was replaced, and no tensor has changed."""

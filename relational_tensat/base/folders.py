@@ -93,7 +93,8 @@ def temporary_folder() -> Iterator[Path]:
 
 def is_temporary(path: Path) -> bool:
     """Whether a file is in such a folder, and so is gone when the process is."""
-    return _OWN.fullmatch(path.absolute().parent.name) is not None
+    folder = path.absolute().parent
+    return folder.parent == Path(gettempdir()) and _OWN.fullmatch(folder.name) is not None
 
 
 def remove_folders() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,7 @@ class KernelForm:
         kernels: the parts that they are made of.
         fusion: as of other kernels of the model's own.
         overrides: kernels by the operators of onnxruntime that they replace.
+        libraries: with which it runs here.
     """
 
     report: LibraryReport
@@ -108,8 +109,13 @@ class KernelForm:
     kernels: tuple[OwnKernel, ...]
     fusion: FusionReport
     overrides: Mapping[str, MuGraph] = field(default_factory=dict)
+    libraries: tuple[Path, ...] = ()
 
     @property
     def is_taken(self) -> bool:
         """Whether it is written."""
         return self.report.is_taken
+
+    def left_out(self) -> KernelForm:
+        """Return the outcome where another runtime is faster yet: the file is written without them."""
+        return KernelForm(replace(self.report, is_taken=False), (), (), self.fusion)

@@ -138,12 +138,16 @@ def span(standing: Standing) -> str:
     return f"{standing.speedup:.3f}x [{standing.low:.3f}, {standing.high:.3f}]"
 
 
+#: The files that race in runtimes.
+ORIGINAL, RESULT, WITH_KERNELS = "original", "result", "result with kernels"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Entrant:
     """A file in a runtime.
 
     Attributes:
-        which: ``original`` or ``result``.
+        which: ``ORIGINAL``, ``RESULT``, or ``WITH_KERNELS``, which only onnxruntime runs.
     """
 
     runtime: str
@@ -206,6 +210,8 @@ class RuntimeRace:
         """How the written file is run there, in Python."""
         if self.chosen.runtime == "openvino":
             return "openvino.Core().compile_model(PATH, 'CPU', {'INFERENCE_PRECISION_HINT': 'f32'})"
+        if self.chosen.which == WITH_KERNELS:
+            return "relational_tensat.session(PATH)"
         return "onnxruntime.InferenceSession(PATH)"
 
     def to_json(self) -> dict[str, Any]:

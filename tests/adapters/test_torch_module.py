@@ -6,12 +6,15 @@ import copy
 import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import relational_tensat
 from relational_tensat import InputError, Options, UsageError
+from relational_tensat.cost.race import RaceResult, Standing
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("onnxscript", reason="needs onnxscript, with which PyTorch writes ONNX")
@@ -19,7 +22,9 @@ pytest.importorskip("onnxscript", reason="needs onnxscript, with which PyTorch w
 from torch import nn  # noqa: E402
 from torch.nn.utils.prune import l1_unstructured  # noqa: E402
 
-from relational_tensat.torch import OptimizedModule, optimize_module  # noqa: E402
+from relational_tensat.custom_ops import sessions  # noqa: E402
+from relational_tensat.run.stages import kernel_library  # noqa: E402
+from relational_tensat.torch import OptimizedModule, backend, optimize_module  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what PyTorch says of itself
 _QUICK = Options.of(effort="low")
@@ -411,3 +416,33 @@ def test_a_race_of_runtimes_names_the_one_that_computes(module: Gated) -> None:
     assert result.runtimes is not None and fast.runtime == result.runtimes.chosen.runtime
     with torch.no_grad():
         assert_same(module, fast, x)
+
+
+def test_kernels_of_its_own_compute_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    level = Standing(1.0, 1.0, 1.0, 9)
+    faster = RaceResult((Standing(1.3, 1.29, 1.31, 9),), 1, Standing(1.3, 1.29, 1.31, 9), level)
+    monkeypatch.setattr(kernel_library, "race", lambda *_: faster)
+    norm = nn.Sequential(nn.LayerNorm(256), nn.GELU(), nn.LayerNorm(256)).eval()
+    x = torch.randn(64, 256)
+    options = Options.of(effort="low", fuse=True)
+    fast, result = optimize_module(norm, (x,), options=options)
+    assert result.library is not None and result.library.is_taken
+    registered: list[Path] = []
+    register = sessions.register
+    monkeypatch.setattr(
+        sessions,
+        "register",
+        lambda options, path: registered.append(path) or register(options, path),
+    )
+    again, _ = optimize_module(norm, (x,), options=options)
+    assert registered == [again._artefact.path]
+    compiled = torch.compile(
+        norm, backend=partial(backend, options={"effort": "low", "fuse": True})
+    )
+    with torch.no_grad():
+        for computed in (fast, again, compiled):
+            assert_same(norm, computed, x * 3)
+    assert len(set(registered)) == 2
+    saved = fast.save(tmp_path / "saved.onnx")
+    (y,) = relational_tensat.session(saved).run(None, {"input": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(y), norm(x))

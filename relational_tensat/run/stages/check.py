@@ -19,7 +19,7 @@ from relational_tensat.formats import load_model
 from relational_tensat.formats.frontend import is_onnx
 from relational_tensat.run.gain import is_worth_it, is_worth_it_modelled, standing_of
 from relational_tensat.run.options import ONNXRUNTIME, fuses_what_is_written
-from relational_tensat.run.reports import FileChange, SizedResult
+from relational_tensat.run.reports import ORIGINAL, FileChange, SizedResult
 from relational_tensat.run.result_groups import Rejection, WholeRun
 from relational_tensat.run.stages.compare import compare, is_compared_later
 from relational_tensat.run.stages.race import race_again
@@ -54,13 +54,13 @@ def check(extracted: ExtractedRun) -> CheckedRun:
     database = own.loaded.egraph.database
     database.run("run/set_estimated_costs", text=own.loaded.cost.counts.estimates)
     own.loaded.run.resources.close()
-    timed = _in_runtimes(_timed(checked))
+    timed = fused = _timed(checked)
     runtimes = timed.loaded.run.purpose.runtimes or (ONNXRUNTIME,)
-    chosen = runtimes[0] if timed.runtimes is None else timed.runtimes.chosen.runtime
-    if fuses_what_is_written(timed.loaded.run.options) and chosen == ONNXRUNTIME:
+    if fuses_what_is_written(timed.loaded.run.options) and ONNXRUNTIME in runtimes:
         from relational_tensat.run.stages.kernel_library import with_kernels  # few runs need it
 
-        timed = with_kernels(timed)
+        fused = with_kernels(timed)
+    timed = _in_runtimes(timed, fused)
     if not timed.loaded.run.options.output.this_machine:
         return timed
     from relational_tensat.run.stages.machine_file import save_for_machine  # few runs need it
@@ -365,20 +365,24 @@ def _timed(checked: CheckedRun) -> CheckedRun:
     return kept
 
 
-def _in_runtimes(checked: CheckedRun) -> CheckedRun:
-    """Race the original and the result in the runtimes that the run is for, if it is for several."""
+def _in_runtimes(checked: CheckedRun, fused: CheckedRun) -> CheckedRun:
+    """Race the original and the result in the runtimes that the run is for, if it is for several.
+
+    Args:
+        fused: the same as ``checked``, or what became of it with kernels.
+    """
     if not checked.loaded.run.purpose.runtimes:
-        return checked
+        return fused
     from relational_tensat.run.stages.runtimes import race_runtimes  # few runs need it
 
     least = checked.loaded.run.options.costs.min_speedup
     is_smaller = not checked.extracted.is_unchanged and _has_smaller_graph(checked)
-    raced = race_runtimes(checked, least, is_smaller=is_smaller)
+    raced = race_runtimes(checked, fused, least, is_smaller=is_smaller)
     race = raced.runtimes
-    if race is None or race.chosen.which != "original" or raced.extracted.is_unchanged:
+    if race is None or race.chosen.which != ORIGINAL or raced.extracted.is_unchanged:
         return raced
     extracted = replace(raced.extracted, notes=raced.notes).keeping_original()
-    return replace(_verified(extracted), runtimes=race)
+    return replace(_verified(extracted), runtimes=race, kernels=raced.kernels)
 
 
 def _whole_timing(checked: CheckedRun, device: Device) -> WholeTiming | Unmeasurable:

@@ -194,7 +194,12 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         candidate=best.file,
         sized=best.sized,
         kernels=KernelForm(
-            report, best.ops, tuple(own.values()), _fusion(rows, best), best.overrides
+            report,
+            best.ops,
+            tuple(own.values()),
+            _fusion(rows, best),
+            best.overrides,
+            best.libraries,
         ),
         verification=checked.verification.joined(outcome),
     )

@@ -20,7 +20,13 @@ from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.gain import is_worth_it
 from relational_tensat.run.options import ONNXRUNTIME
 from relational_tensat.run.purpose import OPENVINO
-from relational_tensat.run.reports import Entrant, RuntimeRace
+from relational_tensat.run.reports import (
+    ORIGINAL,
+    RESULT,
+    WITH_KERNELS,
+    Entrant,
+    RuntimeRace,
+)
 from relational_tensat.run.stages.machine_file import portable_file
 from relational_tensat.run.values import CheckedRun
 from relational_tensat.tensor import Array
@@ -34,32 +40,51 @@ _ROUNDS = 7
 MOST_ERROR = 1e-3
 
 
-def race_runtimes(checked: CheckedRun, least_speedup: float, *, is_smaller: bool) -> CheckedRun:
+def race_runtimes(
+    plain: CheckedRun, fused: CheckedRun, least_speedup: float, *, is_smaller: bool
+) -> CheckedRun:
     """Race what was chosen, and the original, in the run's runtimes; remember which is fastest.
 
-    Runtimes that cannot race are named in a note. ``RuntimeRace.takes_original`` says that the original is.
+    Runtimes that cannot race are named in a note.
+
+    Args:
+        plain: the result without kernels, which each runtime reads.
+        fused: what becomes of it with kernels of one's own; onnxruntime runs these, if they are taken.
+        least_speedup, is_smaller: as of ``is_worth_it``.
+
+    Returns:
+        The one of both that the winner runs.
     """
-    loaded = checked.loaded
+    loaded, kernels = plain.loaded, fused.kernels
     runtimes, file = loaded.run.purpose.runtimes, loaded.model.file
+    libraries: tuple[Path, ...] = ()
     try:
         if file is None:
             raise InputError("the model is in no file")
-        if checked.extracted.has_kernels:
+        if plain.extracted.has_kernels:
             raise InputError("kernels are local functions, which not every runtime reads")
         with loaded.run.phases.phase("whole"), temporary_folder() as folder:
-            files = {"original": file}
-            if not checked.extracted.is_unchanged:
-                files["result"] = portable_file(checked, folder / "result.onnx")
+            files = {ORIGINAL: file}
+            if not plain.extracted.is_unchanged:
+                files[RESULT] = portable_file(plain, folder / "result.onnx")
             entrants = [Entrant(runtime, which) for runtime in runtimes for which in files]
+            if kernels is not None and kernels.is_taken:
+                files[WITH_KERNELS] = portable_file(fused, folder / "fused.onnx")
+                libraries = kernels.libraries
+                entrants = [each for each in entrants if each != Entrant(ONNXRUNTIME, RESULT)]
+                entrants.insert(1, Entrant(ONNXRUNTIME, WITH_KERNELS))
             if len(entrants) == 1:
                 raise InputError(f"there is only {entrants[0]}")
-            found = _raced(checked, entrants, files)
+            found = _raced(plain, entrants, files, libraries)
     except KeyboardInterrupt:
-        return checked.noting("runtimes not raced: interrupted")
+        return fused.noting("runtimes not raced: interrupted")
     except InputError as error:
-        return checked.noting(f"runtimes not raced: {error}")
+        return fused.noting(f"runtimes not raced: {error}")
     chosen = _chosen(found, runtimes, least_speedup, is_smaller=is_smaller)
-    return replace(checked, runtimes=replace(found, chosen=chosen))
+    race = replace(found, chosen=chosen)
+    if chosen.runtime == ONNXRUNTIME or kernels is None:
+        return replace(fused, runtimes=race)
+    return replace(plain, runtimes=race, kernels=kernels.left_out(), notes=fused.notes)
 
 
 def _chosen(
@@ -79,9 +104,15 @@ def _chosen(
 
 
 def _raced(
-    checked: CheckedRun, entrants: Sequence[Entrant], files: Mapping[str, Path]
+    checked: CheckedRun,
+    entrants: Sequence[Entrant],
+    files: Mapping[str, Path],
+    libraries: Sequence[Path],
 ) -> RuntimeRace:
     """Race entrants against the first of them.
+
+    Args:
+        libraries: of kernels.
 
     Raises:
         InputError: that one cannot be run, or no other, or not within the time that there is.
@@ -100,7 +131,8 @@ def _raced(
         runs: dict[int, RepeatedGraph] = {}
         for place in rng.permutation(len(numbers)).tolist():
             entrant = taking_part[numbers[place]]
-            run = _prepared(entrant, files[entrant.which], feeds, threads)
+            own = libraries if entrant.which == WITH_KERNELS else ()
+            run = _prepared(entrant, files[entrant.which], feeds, threads, own)
             runs[place] = repeated(run, clock)
         runs = {place: each.as_often_as(runs[0]) for place, each in runs.items()}
         return times_as_fast_as_first(
@@ -125,7 +157,7 @@ def _errors(
     threads: int,
 ) -> tuple[dict[Entrant, float], dict[Entrant, str]]:
     """Return how far each is from onnxruntime's outputs of the original, and why others take no part."""
-    session = open_session(files["original"], threads, Session.AS_WRITTEN)
+    session = open_session(files[ORIGINAL], threads, Session.AS_WRITTEN)
     names = [item.name for item in session.get_outputs()]
     expected = dict(zip(names, session.run(names, dict(feeds)), strict=True))
     errors: dict[Entrant, float] = {}
@@ -148,13 +180,17 @@ def _errors(
 
 
 def _prepared(
-    entrant: Entrant, path: Path, feeds: Mapping[str, Array], threads: int
+    entrant: Entrant,
+    path: Path,
+    feeds: Mapping[str, Array],
+    threads: int,
+    libraries: Sequence[Path],
 ) -> Callable[[], None]:
     if entrant.runtime == OPENVINO:
         from relational_tensat.cost.cpu.openvino_session import OpenVinoRun
 
         return OpenVinoRun(path, feeds, threads)
-    return prepare_model(path, feeds, "all", threads)
+    return prepare_model(path, feeds, "all", threads, libraries)
 
 
 def clock_of(threads: int) -> Clock:

@@ -7,18 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import relational_tensat
 from relational_tensat import Options, UsageError, optimize
 from relational_tensat.base.errors import MissingDependencyError
-from relational_tensat.cost.race import Standing
+from relational_tensat.cost.race import RaceResult, Standing
 from relational_tensat.run import purpose
 from relational_tensat.run.reports import Entrant, RuntimeRace
-from relational_tensat.run.stages import runtimes
+from relational_tensat.run.stages import kernel_library, runtimes
 from tests.graphs import shared_matmuls
 
 ROOT = Path(__file__).resolve().parents[3]
 _MODEL = ROOT / "bench" / "inputs" / "encoder_block.onnx"
 _ORIGINAL, _RESULT = Entrant("onnxruntime", "original"), Entrant("onnxruntime", "result")
 _OTHER, _OTHER_RESULT = Entrant("openvino", "original"), Entrant("openvino", "result")
+_WITH_KERNELS = Entrant("onnxruntime", "result with kernels")
 _BOTH = ("onnxruntime", "openvino")
 
 
@@ -103,6 +105,43 @@ def test_the_fastest_file_is_written_and_said(
     assert compiled(
         [np.zeros(item.shape, item.element_type.to_dtype()) for item in compiled.inputs]
     )
+
+
+@pytest.mark.parametrize("fastest", ["onnxruntime", "openvino"])
+def test_kernels_race_beside_openvino_and_only_their_runtime_gets_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fastest: str
+) -> None:
+    openvino = pytest.importorskip("openvino", reason="needs OpenVINO")
+    raced = []
+
+    def won(
+        checked: object, entrants: list[Entrant], files: dict[str, Path], libraries: list[Path]
+    ) -> RuntimeRace:
+        raced.extend(entrants)
+        assert all(path.exists() for path in (*files.values(), *libraries))
+        standings = {each: standing(1.3 if each.runtime == fastest else 0.9) for each in entrants}
+        winner = [each for each in entrants if each.runtime == fastest][-1]
+        last = standings.pop(entrants[0])
+        return RuntimeRace(
+            entrants[0], standings, winner, standings.get(winner, last), last, winner, {}, {}
+        )
+
+    monkeypatch.setattr(runtimes, "_raced", won)
+    faster = RaceResult((standing(1.3),), 1, standing(1.3), standing(1.0))
+    monkeypatch.setattr(kernel_library, "race", lambda *_: faster)
+    target = tmp_path / "fast.onnx"
+    options = Options.of(runs_on="best", effort="low", fuse=True, cost_cache=tmp_path / "costs.db")
+    result = optimize(_MODEL, options, output=target)
+    assert result.runtimes is not None and result.library is not None
+    assert raced[1] == _WITH_KERNELS and _RESULT not in raced
+    assert result.runtimes.chosen.runtime == fastest
+    has_kernels = fastest == "onnxruntime"
+    assert result.library.is_taken == has_kernels == target.with_suffix(".kernels").exists()
+    if has_kernels:
+        assert result.runtimes.usage == "relational_tensat.session(PATH)"
+        assert relational_tensat.session(target).get_outputs()
+    else:
+        openvino.Core().compile_model(str(target), "CPU")  # it refuses local functions
 
 
 def test_for_openvino_it_is_timed_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
