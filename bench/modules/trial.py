@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree
+from torch.utils.flop_counter import FlopCounterMode
 
 from bench.modules.architectures import ARCHITECTURES
 from relational_tensat import Options
@@ -58,6 +59,8 @@ def try_module(name: str, rounds: int) -> dict[str, Any]:
             for way, computed in ways.items():
                 errors[way] = max(errors[way], _error(expected, _tensors(computed(**values))))
         ms = {} if best is None else _timed(module, fast, best, compiled, kwargs, rounds)
+        if rounds:
+            ms["products"] = _products_ms(module, kwargs)
     return {
         "name": name, "errors": errors, "seconds": seconds, "again_s": again_s, "ms": ms,
         "runtime": "" if best is None else best.runtime,
@@ -105,13 +108,36 @@ def _timed(
         for _ in range(rounds):
             draw.shuffle(order)
             for name in order:
-                time.sleep(_QUIET_S)
-                ways[name]()  # another's data leaves the caches
-                start_s = time.perf_counter()
-                for _ in range(3):
-                    ways[name]()
-                spent[name].append((time.perf_counter() - start_s) / 3 * 1e3)
+                spent[name].append(_ms(ways[name]))
     return {name: statistics.median(times) for name, times in spent.items()}
+
+
+def _products_ms(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> float:
+    """Return how long the products and convolutions alone take at the rate of a large product.
+
+    That is the rate of PyTorch or of onnxruntime, whichever is higher here. Nothing in float32 is faster.
+    """
+    with FlopCounterMode(display=False) as counter:
+        module(**kwargs)
+    product, x = torch.nn.Linear(1024, 1024, bias=False).eval(), torch.randn(1024, 1024)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "product.onnx"
+        write(exported(product, (x,), {})[0], path)
+        session = TorchSession(path)
+        ways: list[Callable[[], object]] = [lambda: product(x), lambda: session([x])]
+        least_ms = min(_ms(way) for _ in range(10) for way in ways)
+    flops: int = counter.get_total_flops()
+    return least_ms * flops / (2 * 1024**3)
+
+
+def _ms(way: Callable[[], object]) -> float:
+    """Return the milliseconds of one of three calls, once others' threads no longer spin."""
+    time.sleep(_QUIET_S)
+    way()  # another's data leaves the caches
+    start_s = time.perf_counter()
+    for _ in range(3):
+        way()
+    return (time.perf_counter() - start_s) / 3 * 1e3
 
 
 def _tensors(outputs: Any) -> list[torch.Tensor]:

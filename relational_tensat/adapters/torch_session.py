@@ -101,6 +101,8 @@ def _in_onnxruntime(path: Path, threads: int | None, *, has_kernels: bool) -> _O
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _NOTHING
+    # Idle threads would keep the processors from PyTorch's, which compute what comes next.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     if threads is not None:
         options.intra_op_num_threads = threads
     if has_kernels:
