@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils import _pytree
 
@@ -271,9 +272,16 @@ def _laid_out(
             memories[layout.memory] = output.new_empty(n_elements)
         view = memories[layout.memory].as_strided(sizes, strides, offset)
         once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-        view[once].copy_(output[once])
+        _copy(output[once], view[once])
         results.append(view)
     return results
+
+
+def _copy(source: torch.Tensor, target: torch.Tensor) -> None:
+    """Copy elements in this thread: PyTorch's others wait until the runtime's leave the processors."""
+    if source.dtype == torch.bfloat16:  # NumPy has none
+        source, target = source.view(torch.int16), target.view(torch.int16)
+    np.copyto(target.numpy(), source.numpy())
 
 
 class _Region(torch.nn.Module):
