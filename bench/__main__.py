@@ -33,7 +33,6 @@ from bench.scale import command as scale_command
 from bench.search import command as search_command
 from bench.synthesis import command as synthesis_command
 from bench.synthesis import rule_search
-from bench.taso import command as taso_command
 from bench.tensat import command as tensat
 from bench.view import command as view_command
 from relational_tensat.base.errors import RelationalTensatError
@@ -54,7 +53,6 @@ COMMANDS = (
     paper_command,
     peers_command,
     decoder_command,
-    taso_command,
     synthesis_command,
     rule_search,
     runs_command,
