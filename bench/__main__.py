@@ -15,7 +15,6 @@ from bench.fleets import command as fleets_command
 from bench.fused import command as fused_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
-from bench.kernels import command as kernels_command
 from bench.kills import command as kills_command
 from bench.mcts import command as mcts_command
 from bench.mirage import command as mirage_command
@@ -64,7 +63,6 @@ COMMANDS = (
     exports_command,
     search_command,
     mcts_command,
-    kernels_command,
     kills_command,
     mirage_command,
     fused_command,
