@@ -26,7 +26,6 @@ from bench.opaque import command as opaque_command
 from bench.paper import command as paper_command
 from bench.peers import command as peers_command
 from bench.public_egraphs import command as public_egraphs_command
-from bench.record import command as record_command
 from bench.runs import command as runs_command
 from bench.scale import command as scale_command
 from bench.search import command as search_command
@@ -46,7 +45,6 @@ COMMANDS = (
     scale_command,
     engines_command,
     gpu_command,
-    record_command,
     fleets_command,
     opaque_command,
     paper_command,
