@@ -31,7 +31,6 @@ from bench.scale import command as scale_command
 from bench.search import command as search_command
 from bench.synthesis import command as synthesis_command
 from bench.synthesis import rule_search
-from bench.tensat import command as tensat
 from bench.view import command as view_command
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.process import collect_rarely
@@ -39,7 +38,6 @@ from relational_tensat.base.process import collect_rarely
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
 COMMANDS = (
     models,
-    tensat,
     extract_command,
     public_egraphs_command,
     scale_command,
