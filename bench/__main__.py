@@ -15,7 +15,6 @@ from bench.fleets import command as fleets_command
 from bench.fused import command as fused_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
-from bench.kernels import command as kernels_command
 from bench.kills import command as kills_command
 from bench.mcts import command as mcts_command
 from bench.mirage import command as mirage_command
@@ -27,14 +26,11 @@ from bench.opaque import command as opaque_command
 from bench.paper import command as paper_command
 from bench.peers import command as peers_command
 from bench.public_egraphs import command as public_egraphs_command
-from bench.record import command as record_command
 from bench.runs import command as runs_command
 from bench.scale import command as scale_command
 from bench.search import command as search_command
 from bench.synthesis import command as synthesis_command
 from bench.synthesis import rule_search
-from bench.taso import command as taso_command
-from bench.tensat import command as tensat
 from bench.view import command as view_command
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.process import collect_rarely
@@ -42,19 +38,16 @@ from relational_tensat.base.process import collect_rarely
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
 COMMANDS = (
     models,
-    tensat,
     extract_command,
     public_egraphs_command,
     scale_command,
     engines_command,
     gpu_command,
-    record_command,
     fleets_command,
     opaque_command,
     paper_command,
     peers_command,
     decoder_command,
-    taso_command,
     synthesis_command,
     rule_search,
     runs_command,
@@ -66,7 +59,6 @@ COMMANDS = (
     exports_command,
     search_command,
     mcts_command,
-    kernels_command,
     kills_command,
     mirage_command,
     fused_command,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bench.common.rule_sets import RULE_SETS
 from relational_tensat.base.errors import UsageError, check_choice
-from relational_tensat.models import MODELS
+from relational_tensat.models import MODELS, TENSAT_MODELS
 
 Number = TypeVar("Number", int, float)
 
@@ -58,3 +58,26 @@ def add_extract_time_limit(parser: argparse.ArgumentParser, subject: str) -> Non
 def add_save(parser: argparse.ArgumentParser, what: str = "the runs") -> None:
     """Declare ``--save``: whether ``what`` was measured is kept with the others."""
     parser.add_argument("--save", action="store_true", help=f"keep {what} in bench/results/")
+
+
+def parse_models(text: str | None) -> list[str]:
+    """Return the names in a comma-separated list, all nine for None.
+
+    Raises:
+        UsageError: one is not a model of TENSAT's; names the nearest.
+    """
+    if text is None:
+        return list(TENSAT_MODELS)
+    return [check_choice("model", name.strip(), TENSAT_MODELS) for name in text.split(",")]
+
+
+def parse_k_values(text: str) -> list[int]:
+    """Return the numbers in a comma-separated list.
+
+    Raises:
+        UsageError: one is not a whole number, or negative.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise UsageError(f"--k {text!r}, expected whole numbers separated by commas")
+    return [int(part) for part in parts]

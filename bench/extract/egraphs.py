@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.common.result_file import read_object
 from bench.common.rule_sets import RULE_SETS
-from bench.tensat.measure import stopwatch
+from bench.common.stopwatch import stopwatch
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql, write_aside
 from relational_tensat.cli.database import QueryRows

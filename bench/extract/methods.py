@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bench.common.stopwatch import stopwatch
 from bench.extract.check import chosen_cost, is_cyclic
 from bench.extract.papers import solve_paper_form
-from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch

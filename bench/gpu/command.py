@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
         UsageError: a model does not exist.
         InputError: the cache cannot be used.
     """
+    from bench.gpu import configurations as record
     from bench.gpu import measure as gpu_measure
-    from bench.record import configurations as record
     from relational_tensat.cost.cache import CostCache, default_cache
     from relational_tensat.cost.cuda.cuda_device import CudaDevice
     from relational_tensat.cost.measured_source import MeasuredSource
@@ -95,9 +95,9 @@ def run(options: argparse.Namespace) -> int:
 
 def measure(names: Sequence[str], session: Session) -> list[ModelRun]:
     """Measure the kernels of all models and of the ONNX files, then models as long as there is time."""
+    from bench.gpu import configurations as record
     from bench.gpu import measure as gpu_measure
     from bench.gpu import optimize as gpu_optimize
-    from bench.record import configurations as record
 
     for name, path in record.all_models().items():
         if session.is_over:

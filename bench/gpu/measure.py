@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.gpu.configurations import graph_configurations
 from bench.gpu.graphs_on_device import OnDevice, prepare_graphs, time_graphs, verify_on_device
 from bench.gpu.optimize import RULE_SETS, Optimized, measure_all, optimize_for
-from bench.record.configurations import graph_configurations
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.files import write_aside
 from relational_tensat.cost import graph_cost_us

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 
-from bench.record import configurations as record
+from bench.gpu import configurations as record
 from relational_tensat.cost import CostSource, graph_cost_us
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.measured_source import MeasuredSource

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_models, add_rules, add_save, chosen_models
+from bench.common.arguments import add_models, add_rules, add_save, chosen_models, parse_k_values
 from bench.common.cell_results import results_of
 from bench.common.plots import check_plotting
 from bench.common.result_file import RESULTS, report_saved, save_rows
@@ -18,7 +18,6 @@ from bench.mcts.folder import report_of
 from bench.mcts.kept import take_kept
 from bench.mcts.rates import Rate, measure_rates
 from bench.mcts.runs import Settings, TreeRuns
-from bench.tensat.command import parse_k_values
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions

@@ -6,14 +6,13 @@ import argparse
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_cost, check_positive
+from bench.common.arguments import add_cost, check_positive, parse_models
 from bench.common.cell_results import results_of
 from bench.common.plots import check_plotting
 from bench.common.result_file import RESULTS, report_saved
 from bench.paper.cells import PAPER_MODELS, TABLES, cells_of
 from bench.paper.folder import report_of
 from bench.paper.runs import PaperRuns, Settings
-from bench.tensat.command import parse_models
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, replace
 
 from bench.common.cell_results import Result
 from bench.common.rule_sets import RULE_SETS, rules_hash
+from bench.common.stopwatch import stopwatch
 from bench.extract.methods import run_method
 from bench.paper.cells import BUDGETS, Cell
 from bench.taso.search import backtrack
-from bench.tensat.measure import stopwatch
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore

@@ -12,7 +12,13 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
+from bench.common.arguments import (
+    add_cost,
+    add_extract_time_limit,
+    add_rules,
+    add_save,
+    parse_k_values,
+)
 from bench.common.cell_results import results_of
 from bench.common.machine import describe_machine
 from bench.common.plots import check_plotting
@@ -26,7 +32,6 @@ from bench.search.plots import plot_costs
 from bench.search.runs import SearchRuns, Settings
 from bench.search.search_run import Limits, SearchRun
 from bench.search.tables import at_own_limit, tables_of
-from bench.tensat.command import parse_k_values
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.models import MODELS

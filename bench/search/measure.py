@@ -10,6 +10,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 
 from bench.common.reference import join_ms
+from bench.common.stopwatch import stopwatch
 from bench.search.search_run import (
     EXTRACTED_ONCE,
     GrownSubgraph,
@@ -18,7 +19,6 @@ from bench.search.search_run import (
     Snapshot,
 )
 from bench.taso.search import backtrack
-from bench.tensat.measure import stopwatch
 from relational_tensat.base.deadline import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch

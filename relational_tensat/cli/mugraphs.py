@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -255,7 +256,7 @@ def _emitted_json(emitted: list[Emitted], compiled: list[Any]) -> dict[str, Any]
     for place, one in enumerate(emitted):
         content: dict[str, Any] = {
             "name": one.name, "target": one.target, "source": one.source, "grid": list(one.grid),
-            "plan": [row.content() for row in one.plan], "places": [p.content() for p in one.places],
+            "plan": [asdict(row) for row in one.plan], "places": [asdict(place) for place in one.places],
         }  # fmt: skip
         if compiled:
             code = compiled[place]

@@ -90,16 +90,13 @@ def _body(result: Result) -> list[Text]:
             result.library and result.library.is_taken
         )
         is_copy = result.unchanged and not is_other
-        exactly = ", byte for byte," if any(map(_says_exactly, result.notes)) else ""
+        same = "the written file is the original, byte for byte"
+        exactly = ", byte for byte," if any(note.startswith(same) for note in result.notes) else ""
         whose = f"the original{exactly} is " if is_copy else ""
         lines.append(f"{whose}written to {result.output}")
     texts = [Text(escaped(line)) for line in lines if line]
     texts[0].stylize("bold")
     return texts
-
-
-def _says_exactly(note: str) -> bool:
-    return note.startswith("the written file is the original, byte for byte")
 
 
 def title_line(result: Result) -> str:

@@ -55,11 +55,6 @@ class WholeTiming:
         p10, median, p90 = np.percentile(ratios, (10, 50, 90)).tolist()
         return cls(before_us, after_us, median, p10, p90, len(ratios))
 
-    @property
-    def is_loss(self) -> bool:
-        """Whether the optimized graph is slower beyond the noise: in nine rounds of ten, of enough."""
-        return self.speedup_p90 < 1.0 and self.rounds >= ENOUGH_ROUNDS
-
 
 @dataclass(frozen=True, slots=True)
 class Configuration:

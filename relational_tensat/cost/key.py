@@ -219,8 +219,6 @@ def _is_size(text: str) -> bool:
     return text.isascii() and text.isdecimal() and int(text) > 0
 
 
-#: The columns that distinguish devices; a configuration has one row for each.
-DEVICE_COLUMNS = ("kind", "device", "driver", "libraries", "protocol")
 #: The columns of a sample.
 TIME_COLUMNS = ("median_us", "p10_us", "p90_us")
 
@@ -241,7 +239,7 @@ class Record:
 
 
 def device_columns(key: DeviceKey) -> dict[str, str | int]:
-    """Return a device's values of ``DEVICE_COLUMNS``."""
+    """Return the columns that distinguish devices: a configuration has one row for each."""
     return {
         "kind": key.kind,
         "device": key.name,

@@ -224,11 +224,6 @@ class RaceResult:
     final: Standing
     noise: Standing
 
-    @property
-    def is_won(self) -> bool:
-        """Whether the winner may take the original's place."""
-        return self.final.is_as_fast
-
 
 def race(heat: TimingRound, count: int, is_over: Callable[[float], bool]) -> RaceResult:
     """Race graphs against the original.

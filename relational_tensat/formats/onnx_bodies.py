@@ -221,7 +221,7 @@ class _BodyReader:
             symbol = f"turn{place}_{axis}"
             list(own.values())[first + place].tensor_type.shape.dim[axis].dim_param = symbol
             self.sizes[symbol] = size
-        graph.input.extend(_declared(name, kind) for name, kind in own.items())
+        graph.input.extend(onnx.helper.make_value_info(*value) for value in own.items())
         for name in captured_by(self._body):
             self._give(graph, name)
         self._name_outputs(graph)
@@ -289,7 +289,7 @@ class _BodyReader:
         if weight is not None and weight.data is not None and is_numeric(weight.type):
             graph.initializer.append(to_tensor(name, weight.data, weight.type.dtype))
         else:
-            graph.input.append(_declared(name, self._type(name)))
+            graph.input.append(onnx.helper.make_value_info(name, self._type(name)))
 
     def _name_outputs(self, graph: onnx.GraphProto) -> None:
         """Give the model's outputs names of their own: a body may give a value twice, or one of outside."""
@@ -342,10 +342,6 @@ class _BodyReader:
             own = [number for number in (after, size) if isinstance(number, int)]
             later_size = own[0] if own else self.sizes[str(size)]
             self._changing[place, axis] = max(later_size, _LEAST_CHANGING)
-
-
-def _declared(name: str, kind: onnx.TypeProto) -> onnx.ValueInfoProto:
-    return onnx.helper.make_value_info(name, kind)
 
 
 def _shape(kind: onnx.TypeProto) -> list[int | str]:

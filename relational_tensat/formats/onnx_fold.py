@@ -16,9 +16,9 @@ import onnx
 from onnx import AttributeProto
 
 from relational_tensat.formats.arrays import UNIFORM_MIN_ELEMENTS, UNIFORM_MOST_ELEMENTS
-from relational_tensat.formats.onnx_names import subgraphs
+from relational_tensat.formats.onnx_names import all_nodes, subgraphs
 from relational_tensat.formats.onnx_node import NodeOracle, attribute_value
-from relational_tensat.formats.onnx_opaque import is_deterministic
+from relational_tensat.formats.onnx_opaque import input_names, is_deterministic
 from relational_tensat.formats.onnx_types import (
     dense_weight,
     is_carried,
@@ -170,3 +170,29 @@ def data_of(weights: Mapping[str, Weight], name: str) -> Array | None:
     """Return a value's elements, None where they are not known."""
     weight = weights.get(name)
     return None if weight is None else weight.data
+
+
+def few_turns(node: onnx.NodeProto, constants: Mapping[str, Weight]) -> int | None:
+    """Return how often a loop runs, if that is known and its turns are no more nodes than it has.
+
+    Args:
+        node: a Loop.
+        constants: of the file: a number that is computed from sizes is another one at other sizes.
+    """
+    count, first = (data_of(constants, name) if name else None for name in node.input[:2])
+    is_begun = not node.input[1] or (first is not None and bool(first))
+    (body,) = (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+    n_carried = len(node.input) - 2
+    if count is None or not is_begun or len(body.output) != 1 + n_carried:
+        return None
+    going_on = {body.input[1].name}
+    others = []
+    for one in body.node:
+        if one.op_type == "Identity" and one.input[0] in going_on:
+            going_on.add(one.output[0])
+        elif one.op_type != "Constant":
+            others.append(one)
+    is_short = int(count) * len(list(all_nodes(others))) <= 1 + len(list(all_nodes(body.node)))
+    is_endless = body.output[0].name in going_on
+    names = {name for one in others for name in input_names(one)}
+    return int(count) if is_short and is_endless and going_on.isdisjoint(names) else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
 import onnx
 
@@ -142,12 +141,12 @@ def _is_runtimes(op_type: str, version: int) -> bool:
     except ImportError:
         return False
     own = [s for s in get_all_operator_schema() if s.name == op_type and not s.domain]
-    latest = max((s for s in own if s.since_version <= version), default=None, key=_since)
+    latest = max(
+        (s for s in own if s.since_version <= version),
+        default=None,
+        key=lambda s: int(s.since_version),
+    )
     return latest is not None and not latest.deprecated
-
-
-def _since(schema: Any) -> int:
-    return int(schema.since_version)
 
 
 def _outputs_without_shape(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 
 from relational_tensat.base.errors import ModelError, ShapeError
-from relational_tensat.formats.onnx_fold import data_of, fold
-from relational_tensat.formats.onnx_names import FreshNames, all_nodes, defined_names, rename_node
+from relational_tensat.formats.onnx_fold import data_of, few_turns, fold
+from relational_tensat.formats.onnx_names import FreshNames, defined_names, rename_node
 from relational_tensat.formats.onnx_node import NodeOracle, label, read_node
 from relational_tensat.formats.onnx_opaque import encode, input_names, is_deterministic
 from relational_tensat.formats.onnx_types import UNKNOWN, from_type_proto, is_carried, is_numeric
@@ -132,13 +132,11 @@ class NodeReader:
             if chosen is not None and node.input[0] not in self._unfolded:
                 self._read_branch(node, is_true=bool(chosen))
                 return True
-        if (
-            node.op_type == "Loop"
-            and not node.domain
-            and (turns := self._few_turns(node)) is not None
-        ):
-            self._read_turns(node, turns)
-            return True
+        if node.op_type == "Loop" and not node.domain and self._unfolded.isdisjoint(node.input):
+            turns = few_turns(node, self._given)
+            if turns is not None:
+                self._read_turns(node, turns)
+                return True
         if node.op_type == "Range":
             node = self._with_scalars(node)
         if node.op_type == "SequenceConstruct":
@@ -176,29 +174,6 @@ class NodeReader:
                 self._used.add(copy.input[place])
                 self._read(onnx.helper.make_node("Squeeze", [name], [copy.input[place]]))
         return copy
-
-    def _few_turns(self, node: onnx.NodeProto) -> int | None:
-        """Return how often a loop runs, if that is known and its turns are no more nodes than it has."""
-        if not self._unfolded.isdisjoint(node.input):
-            return None
-        # Of the file's constants: a number that is computed from sizes is another one at other sizes.
-        count, first = (data_of(self._given, name) if name else None for name in node.input[:2])
-        is_begun = not node.input[1] or (first is not None and bool(first))
-        (body,) = (attribute.g for attribute in node.attribute if attribute.HasField("g"))
-        n_carried = len(node.input) - 2
-        if count is None or not is_begun or len(body.output) != 1 + n_carried:
-            return None
-        going_on = {body.input[1].name}
-        others = []
-        for one in body.node:
-            if one.op_type == "Identity" and one.input[0] in going_on:
-                going_on.add(one.output[0])
-            elif one.op_type != "Constant":
-                others.append(one)
-        is_short = int(count) * len(list(all_nodes(others))) <= 1 + len(list(all_nodes(body.node)))
-        is_endless = body.output[0].name in going_on
-        names = {name for one in others for name in input_names(one)}
-        return int(count) if is_short and is_endless and going_on.isdisjoint(names) else None
 
     def _read_turns(self, node: onnx.NodeProto, count: int) -> None:
         """Read the turns of a loop, one after the other, with names that nothing else has."""

@@ -227,21 +227,13 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     _check_texts(model, where)
 
 
-def read_model(
-    model: onnx.ModelProto,
-    dims: Mapping[str, int],
-    where: str,
-    data: Mapping[str, memoryview] | None = None,
-) -> Graph:
+def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
     """Return the graph of a valid model whose external data is loaded.
-
-    Args:
-        data: of the initializers that have a placeholder in the model, by name.
 
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
-    return read_in_full(model, dims, where, data or {}).graph
+    return read_in_full(model, dims, where, {}).graph
 
 
 def read_in_full(

@@ -192,16 +192,11 @@ def sources_hash() -> str:
     return digest.hexdigest()[:8]
 
 
-def cache_folder() -> Path:
-    """Return the folder of what is kept for this user."""
-    return user_cache()
-
-
 def _cache_file(unit: str, arch: str) -> Path:
     digest = hashlib.sha256("\0".join((unit, *instances(unit), arch, nvrtc_version())).encode())
     for name in (*HEADERS, unit):
         digest.update(read_source(name).encode())
-    return cache_folder() / "cubins" / f"{digest.hexdigest()[:32]}.json"
+    return user_cache() / "cubins" / f"{digest.hexdigest()[:32]}.json"
 
 
 def _nvrtc() -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -131,7 +131,7 @@ def _bytes(kind: ValueType) -> int:
     return sum(part.size * _FLOAT_BYTES if part.is_float else part.nbytes for part in parts)
 
 
-__all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs", "seeded_weights"]
+__all__ = ["Weights", "evaluate_graph", "random_inputs", "seeded_weights"]
 
 #: Weights by name, or a function that gives them one at a time.
 Weights: TypeAlias = Mapping[str, Array] | Callable[[str, TensorType], Array]
@@ -214,16 +214,17 @@ def evaluate_disturbed(
         )
 
 
-def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
-    """Compute values that depend on nothing but weights that have data: these can be stored instead.
+def evaluate_nodes(
+    graph: Graph, nodes: Sequence[Node], names: Sequence[str], weights: Mapping[str, Array]
+) -> dict[str, Any]:
+    """Compute values of some nodes that depend on weights only, each result in its own element type.
 
     Every operator's result is rounded to its own element type before the next one takes it, as where the
     model runs. In float64, values that are then cut to whole numbers would come out different.
 
-    Of a whole sub-graph of such values, only those that other nodes or the outputs use are returned.
-    Constants (``fill``) count as known but are small as they are. A node stays one if it is random, gives
-    no tensor of numbers, has no kernel in onnxruntime, or unpacks quantized weights; all stay if the
-    machine has not the memory to compute them.
+    Args:
+        nodes: in order, all that the values depend on.
+        names: of the values, which are tensors of numbers.
 
     Returns:
         Values by name, in their declared element types (bfloat16 as float32).
@@ -231,65 +232,12 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     Raises:
         InputError: an operator cannot be computed for these values.
     """
-    nodes, names = foldable_values(
-        graph, {name for name, weight in graph.weights.items() if weight.data is not None}
-    )
-    data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
-    node_order = _needed(nodes, names)
-    machine = memory_bytes()
-    if machine is not None and peak_bytes(graph, node_order, names) > machine:
-        return {}
     with np.errstate(all="ignore"):  # a type has infinities for what it cannot hold
-        values = _Run(graph, {}, data, rounds=True, keeps_types=True).run(node_order, names)
-    return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
-
-
-def foldable_values(graph: Graph, weights: Iterable[str]) -> tuple[list[Node], list[str]]:
-    """Return the nodes that depend on nothing but these weights, and which of their results are used.
-
-    See ``evaluate_weight_only``.
-    """
-    constants = set(weights)
-    foldable: list[Node] = []
-    for node in graph.nodes:
-        if all(name in constants for name in node.inputs) and _is_foldable(graph, node):
-            foldable.append(node)
-            constants.update(node.outputs)
-    computed = (node for node in foldable if not get_operator(node.op).is_constant)
-    results = {name for node in computed for name in node.outputs}
-    inside = {id(node) for node in foldable}
-    operands = set(graph.outputs)
-    for node in graph.nodes:
-        if id(node) not in inside:
-            operands.update(node.inputs)
-    return foldable, [
-        name for node in foldable for name in node.outputs if name in results & operands
-    ]
-
-
-def _is_foldable(graph: Graph, node: Node) -> bool:
-    kinds = [graph.types[name] for name in node.outputs]
-    if any(not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES for kind in kinds):
-        return False
-    operands = tuple(graph.types[name] for name in node.inputs)
-    operator = get_operator(node.op)
-    return operator.is_foldable(node.attrs) and operator.can_evaluate(operands, node.attrs)
-
-
-def _needed(nodes: list[Node], values: Iterable[str]) -> list[Node]:
-    """Return the nodes, in order, that these values depend on."""
-    names = set(values)
-    result = []
-    for node in reversed(nodes):
-        if names.intersection(node.outputs):
-            result.append(node)
-            names.update(node.inputs)
-    return result[::-1]
-
-
-def _as_declared(value: Array, kind: Any) -> Array:
-    with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite there
-        return converted(value, numpy_dtype(kind.dtype))
+        values = _Run(graph, {}, weights, rounds=True, keeps_types=True).run(nodes, names)
+        return {
+            name: converted(value, numpy_dtype(tensors_of(graph.types[name])[0].dtype))
+            for name, value in values.items()
+        }
 
 
 class _Run:

@@ -5,13 +5,23 @@ Of a graph that is known at several sizes, only what is the same at all of them 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from relational_tensat.tensor import Array, Graph, TensorType, ValueType, Weight, build_graph
-from relational_tensat.verify.evaluate import evaluate_weight_only, foldable_values
+from relational_tensat.tensor import (
+    DTYPE_BYTES,
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    ValueType,
+    Weight,
+    build_graph,
+)
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.verify.evaluate import evaluate_nodes, memory_bytes, peak_bytes
 
 #: Elements that say of most arrays that not all are equal.
 _FEW = 16
@@ -34,6 +44,29 @@ def fold_weights(graph: Graph) -> Graph:
     return _with_weights(graph, {name: _compact(value) for name, value in values})
 
 
+def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
+    """Compute values that depend on nothing but weights that have data: these can be stored instead.
+
+    Of a whole sub-graph of such values, only those that other nodes or the outputs use are returned.
+    Constants (``fill``) count as known but are small as they are. A node stays one if it is random, gives
+    no tensor of numbers, has no kernel in onnxruntime, or unpacks quantized weights; all stay if the
+    machine has not the memory to compute them.
+
+    Returns:
+        Values by name, as ``evaluate_nodes`` gives them.
+
+    Raises:
+        InputError: an operator cannot be computed for these values.
+    """
+    data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
+    nodes, names = foldable_values(graph, data)
+    nodes = _needed(nodes, names)
+    machine = memory_bytes()
+    if machine is not None and peak_bytes(graph, nodes, names) > machine:
+        return {}
+    return evaluate_nodes(graph, nodes, names, data)
+
+
 def assume_folded(graph: Graph) -> Graph:
     """Return the graph as ``fold_weights`` would if all weights had data, without computing any.
 
@@ -41,6 +74,49 @@ def assume_folded(graph: Graph) -> Graph:
     """
     _, names = foldable_values(graph, graph.weights)
     return _with_weights(graph, dict.fromkeys(names))
+
+
+def foldable_values(graph: Graph, weights: Iterable[str]) -> tuple[list[Node], list[str]]:
+    """Return the nodes that depend on nothing but these weights, and which of their results are used.
+
+    See ``evaluate_weight_only``.
+    """
+    constants = set(weights)
+    foldable: list[Node] = []
+    for node in graph.nodes:
+        if all(name in constants for name in node.inputs) and _is_foldable(graph, node):
+            foldable.append(node)
+            constants.update(node.outputs)
+    computed = (node for node in foldable if not get_operator(node.op).is_constant)
+    results = {name for node in computed for name in node.outputs}
+    inside = {id(node) for node in foldable}
+    operands = set(graph.outputs)
+    for node in graph.nodes:
+        if id(node) not in inside:
+            operands.update(node.inputs)
+    return foldable, [
+        name for node in foldable for name in node.outputs if name in results & operands
+    ]
+
+
+def _is_foldable(graph: Graph, node: Node) -> bool:
+    kinds = [graph.types[name] for name in node.outputs]
+    if any(not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES for kind in kinds):
+        return False
+    operands = tuple(graph.types[name] for name in node.inputs)
+    operator = get_operator(node.op)
+    return operator.is_foldable(node.attrs) and operator.can_evaluate(operands, node.attrs)
+
+
+def _needed(nodes: list[Node], values: Iterable[str]) -> list[Node]:
+    """Return the nodes, in order, that these values depend on."""
+    names = set(values)
+    result = []
+    for node in reversed(nodes):
+        if names.intersection(node.outputs):
+            result.append(node)
+            names.update(node.inputs)
+    return result[::-1]
 
 
 def _with_weights(graph: Graph, values: Mapping[str, Array | None]) -> Graph:

@@ -117,8 +117,7 @@ def first_not_finite(
     all_values = Graph(
         graph.name, graph.inputs, graph.weights, graph.nodes, tuple(producers), graph.types
     )
-    with np.errstate(all="ignore"):
-        values = evaluate_graph(all_values, inputs, weights, unknown)
+    values = evaluate_graph(all_values, inputs, weights, unknown)
     for name, op in producers.items():
         value = values[name]
         parts = value if isinstance(value, tuple | list) else (value,)

@@ -59,7 +59,6 @@ def verify_files(
     shrink: int = 0,
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
-    by_reference: bool = False,
     libraries: Sequence[Path] = (),
 ) -> Verification:
     """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
@@ -72,8 +71,6 @@ def verify_files(
         shrink: how many steps smaller inputs and weights are drawn.
         what: how reports call what is compared.
         run_as: how both are run.
-        by_reference: instead, both are run by ONNX's reference evaluator, as they are where onnxruntime
-            cannot run the original as it is written.
         libraries: of custom ops that ``after`` is run with.
 
     Returns:
@@ -92,7 +89,6 @@ def verify_files(
         shrink=shrink,
         what=what,
         run_as=run_as,
-        by_reference=by_reference,
         libraries=libraries,
     )
     return outcome
@@ -109,7 +105,6 @@ def verify_files_at(
     shrink: int = 0,
     what: str = "the two files",
     run_as: Session = Session.AS_WRITTEN,
-    by_reference: bool = False,
     libraries: Sequence[Path] = (),
 ) -> list[Verification]:
     """Run two ONNX files as ``verify_files`` does, at several sizes; each is opened once.
@@ -120,7 +115,7 @@ def verify_files_at(
     Raises:
         VerificationError: the original can be run and the optimized file cannot.
     """
-    options = _Options(before, seed, runs, threads, shrink, what, run_as, by_reference)
+    options = _Options(before, seed, runs, threads, shrink, what, run_as)
     return _begin(trials, options).compared(after, libraries)
 
 
@@ -134,7 +129,7 @@ def begin_files_at(
     run_as: Session,
 ) -> FilesBegun:
     """Run the first of two ONNX files once as ``verify_files_at`` does, to be compared with others."""
-    return _begin(trials, _Options(before, seed, 1, threads, 0, what, run_as, by_reference=False))
+    return _begin(trials, _Options(before, seed, 1, threads, 0, what, run_as))
 
 
 def _begin(trials: Iterable[FileTrial], options: _Options) -> FilesBegun:
@@ -193,7 +188,12 @@ class FilesBegun:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """As ``verify_files`` has them."""
+    """As ``verify_files`` has them.
+
+    Attributes:
+        by_reference: both files are run by ONNX's reference evaluator instead, as is done where onnxruntime
+            cannot run the original as it is written.
+    """
 
     before: Path | bytes
     seed: int
@@ -202,7 +202,7 @@ class _Options:
     shrink: int
     what: str
     run_as: Session
-    by_reference: bool
+    by_reference: bool = False
 
     @property
     def runner(self) -> str:

@@ -18,11 +18,11 @@ import pytest
 from bench.__main__ import main
 from bench.exports.catalogue import ALL_EXPORTS
 from bench.gpu import command as gpu_command
+from bench.gpu import configurations as record
 from bench.gpu import measure as gpu_measure
 from bench.gpu import optimize as gpu_optimize
 from bench.gpu.element_type import ELEMENT_TYPES, with_element_type
 from bench.gpu.measure import ModelRun, Session, VariantRun
-from bench.record import configurations as record
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cuda import cuda_device as device_module
@@ -34,6 +34,7 @@ from relational_tensat.gpu.cuda import open_gpu
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
+from tests.cost.fakes import FakeDevice, products
 from tests.graphs import f32
 
 _FEW = Settings(warm_up_us=0.0, window=2, fewest=2, most=2, fewest_batch=2, most_batch=2)
@@ -198,3 +199,18 @@ def test_the_script_for_a_machine_with_a_gpu() -> None:
     assert {dtype for _, dtype in wanted} == set(ELEMENT_TYPES)
     (exports,) = re.findall(r'^EXPORTS="(.*)"$', text, re.MULTILINE)
     assert set(exports.split()) <= {export.name for export in ALL_EXPORTS}
+
+
+def test_a_graph_asks_for_each_configuration_once_and_its_e_graph_for_more() -> None:
+    own = record.graph_configurations(_tiny())
+    assert sorted(configuration.op for configuration in own) == ["add", "matmul"]
+    more = record.egraph_configurations(_tiny())
+    assert set(own) < set(more)
+    assert "split" in {configuration.op for configuration in more}  # the products merged
+
+
+def test_measuring_ends_with_its_time(tmp_path: Path) -> None:
+    source = MeasuredSource("cpu", FakeDevice(), CostCache(tmp_path / "costs.duckdb"))
+    configurations = products(10)
+    assert list(record.record(source, configurations, time.perf_counter() - 1)) == []
+    assert list(record.record(source, configurations, time.perf_counter() + 60)) == [8, 10]

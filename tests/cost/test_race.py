@@ -175,7 +175,7 @@ def at_once(share: float) -> bool:
 def test_the_fastest_wins_and_what_is_slower_leaves() -> None:
     heat, run = heats([0.9, 1.10, 1.02, 1.0], 0.01, 0)
     result = race(heat, 4, never)
-    assert (result.winner, result.is_won, result.final.is_faster) == (2, True, True)
+    assert (result.winner, result.final.is_as_fast, result.final.is_faster) == (2, True, True)
     assert result.final.low < 1.10 < result.final.high
     assert result.noise.low < 1.0 < result.noise.high
     assert result.standings[0].heats == LEAST_HEATS
@@ -185,7 +185,7 @@ def test_the_fastest_wins_and_what_is_slower_leaves() -> None:
 def test_without_noise_a_tie_is_known_at_once_and_taken() -> None:
     heat, run = heats([1.0], 0.0, 0)
     result = race(heat, 1, never)
-    assert result.is_won and not result.final.is_faster
+    assert result.final.is_as_fast and not result.final.is_faster
     assert len(run) == LEAST_HEATS
 
 
@@ -194,7 +194,7 @@ def test_a_slower_graph_never_takes_the_originals_place_however_loud_it_is() -> 
     for seed in range(200):
         noise = (0.002, 0.01, 0.03, 0.1)[seed % 4]
         result = race(heats([0.95, 0.96, 0.94], noise, seed)[0], 3, never)
-        won += result.is_won
+        won += result.final.is_as_fast
     assert won <= 2  # of 200, each with a chance of half a percent at each look
 
 
@@ -206,7 +206,7 @@ def test_time_that_is_over_ends_it_after_the_fewest_heats() -> None:
 
 def test_what_is_never_clear_ends_too() -> None:
     heat, run = heats([1.0, 1.0], 0.2, 2)
-    assert not race(heat, 2, never).is_won
+    assert not race(heat, 2, never).final.is_as_fast
     assert len(run) <= 2 * MOST_HEATS
 
 

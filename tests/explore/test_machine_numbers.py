@@ -11,7 +11,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.verify.evaluate import evaluate_weight_only
+from relational_tensat.verify.fold import evaluate_weight_only
 from tests.explore.machine_values import disagreements
 
 _N = 8

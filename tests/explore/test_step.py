@@ -7,7 +7,6 @@ import pytest
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
-from relational_tensat.explore.compile.compiled_rules import CompiledRules
 from relational_tensat.explore.step import Starved, StepBudget, step
 from relational_tensat.explore.subgraph import begin_subgraph
 from tests.egraph.invariants import assert_invariants
@@ -20,7 +19,7 @@ BUDGET = StepBudget(50_000)
 def test_only_the_rules_of_a_step_are_applied() -> None:
     subgraph = begin_subgraph(EGraph.create(mixed()), example_rules())
     for name in ("swap", "join-products", "negate"):
-        (number,) = subgraph.rules.named(name)
+        (number,) = (rule.id for rule in subgraph.rules.rules if rule.rule.name == name)
         delta = step(subgraph, [number], BUDGET)
         assert set(delta.matches) == {number}
         assert delta.built
@@ -72,11 +71,6 @@ def test_rules_of_another_set_are_rejected() -> None:
     begin_subgraph(first.egraph, example_rules("negate"))
     with pytest.raises(UsageError, match="begun with other rules"):
         step(first, first.rules.all_rules, BUDGET)
-
-
-def test_a_rule_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match="rule 'swop': no rule of that name"):
-        CompiledRules(example_rules("swap")).named("swop")
 
 
 def test_what_was_judged_in_a_step_that_is_undone_is_judged_again() -> None:

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.models import MODELS, TENSAT_MODELS
 from relational_tensat.tensor import Graph, TensorType
 from tests.models.oracles import count_tensat_enodes, tree_and_dag_us
@@ -201,3 +202,10 @@ def test_vision_transformers_share_and_cost_as_published(
     tree_us, dag_us = tree_and_dag_us(model(name))
     assert math.isclose(tree_us / dag_us, published_ratio, rel_tol=0.05)
     assert math.isclose(dag_us / 1000, published_ms, rel_tol=0.05)
+
+
+def test_models_cost_what_they_do_in_tensat() -> None:
+    """TENSAT's own program says so of three, under the same profile, in µs."""
+    profile = load_profile("tensat_t4")
+    for name, cost_us in (("bert", 816.2), ("nasrnn", 1349.3), ("vgg19", 7060.6)):
+        assert graph_cost_us(model(name), profile) == pytest.approx(cost_us, abs=0.05)

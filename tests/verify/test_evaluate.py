@@ -17,10 +17,10 @@ from relational_tensat.verify import evaluate
 from relational_tensat.verify.evaluate import (
     evaluate_graph,
     evaluate_together,
-    evaluate_weight_only,
     random_inputs,
     seeded_weights,
 )
+from relational_tensat.verify.fold import evaluate_weight_only
 
 
 def f32(*shape: int) -> TensorType:

@@ -11,7 +11,8 @@ import torch
 
 from bench.mirage.on_gpu.operators import Placed, apply
 from relational_tensat.base.files import write_aside
-from relational_tensat.gpu.nvrtc import cache_folder, checked, cuda_driver
+from relational_tensat.base.folders import user_cache
+from relational_tensat.gpu.nvrtc import checked, cuda_driver
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.validity import kernel_tensors
@@ -121,7 +122,7 @@ def _cuda(
 def _cubin(emitted: CudaKernel, arch: str) -> bytes:
     """Return a kernel's machine code; what has been compiled is kept, as Triton keeps its own."""
     digest = hashlib.sha256("\0".join((emitted.source, *headers().values(), arch)).encode())
-    path = cache_folder() / "bench-cubins" / f"{digest.hexdigest()[:32]}.cubin"
+    path = user_cache() / "bench-cubins" / f"{digest.hexdigest()[:32]}.cubin"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_aside(path) as aside:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.base.process import processors
@@ -12,15 +11,13 @@ from relational_tensat.cost.device import Device
 __all__ = ["open_device"]
 
 
-def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
+def open_device(mode: str = "off") -> Device:
     """Return this machine's processor.
 
     Args:
         mode: onnxruntime's graph optimizations, ``off`` or ``all``. Off is the default, for then the
             times of single operators add up to a graph's. And how many threads run each operator, one
             unless it says so: ``threads=4``, ``all:threads=4``.
-        patience_s: wall seconds to wait for undisturbed moments, per configuration; None for the device's
-            own, a moment.
 
     Raises:
         MissingDependencyError: onnx or onnxruntime is not installed.
@@ -35,11 +32,7 @@ def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
     # it imports packages that may be missing
     from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 
-    if patience_s is None:
-        return OnnxRuntimeDevice(optimizations, threads=threads)
-    return OnnxRuntimeDevice(
-        optimizations, patience_s=math.inf, most_patience_s=patience_s, threads=threads
-    )
+    return OnnxRuntimeDevice(optimizations, threads=threads)
 
 
 def _mode(text: str) -> tuple[str, int]:

@@ -185,14 +185,12 @@ def run_heat(
     inputs: Mapping[str, Array],
     math: str,
     seed: int,
-    record: Record | None = None,
 ) -> list[float]:
     """Run graphs, each as one CUDA graph; the caches hold what the run before left in them.
 
     Args:
         graphs: with data for their weights.
         seed: of the order in which graphs are loaded, and of that in each round.
-        record: how CUDA graphs are recorded, if not by ``record_launches``.
 
     Returns:
         Per graph, how many times as fast as the first it is: the median over the rounds.
@@ -204,7 +202,7 @@ def run_heat(
     rng = np.random.default_rng(seed)
     stopwatch = WholeStopwatch(timer)
     order = rng.permutation(len(graphs)).tolist()
-    with loaded(library, [graphs[number] for number in order], inputs, math, record) as wholes:
+    with loaded(library, [graphs[number] for number in order], inputs, math) as wholes:
         by_number = dict(zip(order, wholes, strict=True))
         once_us = [_warm_up(stopwatch, whole) for whole in wholes]
         if not all(once_us):

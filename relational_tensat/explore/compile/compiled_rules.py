@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import TypeAlias
 
-from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.base.records import record
 from relational_tensat.explore.compile.patterns import (
     Heads,
@@ -157,18 +156,6 @@ class CompiledRules:
     def all_rules(self) -> frozenset[int]:
         """The ids of all rules."""
         return self.single_rules | self.multi_rules
-
-    def named(self, *names: str) -> frozenset[int]:
-        """Return the ids of rules by name.
-
-        Raises:
-            UsageError: there is no rule of that name.
-        """
-        rule_ids = {rule.rule.name: rule.id for rule in self.rules}
-        for name in names:
-            if name not in rule_ids:
-                raise UsageError(f"rule {name!r}: no rule of that name{nearest(name, rule_ids)}")
-        return frozenset(rule_ids[name] for name in names)
 
     def patterns_of(self, rules: Iterable[int]) -> frozenset[int]:
         """Return the patterns that the sources of rules are."""

@@ -82,9 +82,9 @@ class SizeNodes:
             self.initializers.append(copy)
         return self._known[key]
 
-    def emit(self, op_type: str, inputs: Sequence[str], base: str = "", **attrs: Any) -> str:
+    def emit(self, op_type: str, inputs: Sequence[str], **attrs: Any) -> str:
         """Add a node of one output; return its name."""
-        name = self._fresh.new(base or f"sizes/{op_type}")
+        name = self._fresh.new(f"sizes/{op_type}")
         self.nodes.append(onnx.helper.make_node(op_type, list(inputs), [name], **attrs))
         return name
 

@@ -153,6 +153,15 @@ class KernelCosts(CostSource):
         """As the operators' source says."""
         return self.operators.turn_us
 
+    def run_us(self, values: int, size_nodes: int = 0) -> float:
+        """Return what the operators' source says that a run takes beside its kernels."""
+        return self.operators.run_us(values, size_nodes)
+
+    @property
+    def n_threads(self) -> int:
+        """As many as operators' costs are for."""
+        return self.operators.n_threads
+
     def as_run(self, graph: Graph) -> Graph:
         """Return what the operators' source says that a graph is run by."""
         return self.operators.as_run(graph)

@@ -66,13 +66,6 @@ class CostedChoices:
         picked = (table.costs[tuple(values[v] for v in table.variables)] for table in self.tables)
         return sum(map(int, picked))
 
-    def allows(self, values: Sequence[int]) -> bool:
-        """Return whether a choice keeps within the limits."""
-        return all(
-            sum(terms[values[v]] for v, terms in limit.terms.items()) <= limit.most
-            for limit in self.limits
-        )
-
     @property
     def combinations(self) -> int:
         """How many choices there are."""

@@ -115,11 +115,6 @@ class BlockSchedule:
         ends = (place.offset_bytes + place.size_bytes for place in self.places.values())
         return max(ends, default=0)
 
-    @property
-    def barriers(self) -> Mapping[BlockStage, int]:
-        """How often a block's threads wait: before the loop, in each iteration, after it."""
-        return {stage: sum(step.waits for step in steps) for stage, steps in self.steps.items()}
-
 
 def schedule(
     program: Program,

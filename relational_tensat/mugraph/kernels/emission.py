@@ -10,7 +10,7 @@ import inspect
 import re
 import subprocess
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from relational_tensat.base.errors import (
@@ -196,10 +196,6 @@ class PlanRow:
     reads: tuple[str, ...]
     over: str
 
-    def content(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
@@ -220,10 +216,6 @@ class PlaceRow:
     size: int | None
     needed: str
     strides: str
-
-    def content(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

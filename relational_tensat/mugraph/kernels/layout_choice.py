@@ -25,13 +25,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
 )
 from relational_tensat.mugraph.graph.validity import BlockStage, kernel_tensors
-from relational_tensat.mugraph.kernels.accesses import (
-    CLOCK,
-    accesses,
-    device_cost,
-    order_of,
-    shared_cost,
-)
+from relational_tensat.mugraph.kernels.access_costs import CLOCK, device_cost, shared_cost
+from relational_tensat.mugraph.kernels.accesses import accesses, order_of
 from relational_tensat.mugraph.kernels.choice_program import (
     CostedChoices,
     Costs,

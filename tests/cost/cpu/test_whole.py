@@ -43,7 +43,6 @@ def test_a_speed_up_is_the_median_of_ratios_within_rounds() -> None:
     assert times.speedup_p90 == pytest.approx(3.2)
     assert times.rounds == 5
     assert (times.before_us, times.after_us) == (pytest.approx(10.8), pytest.approx(4.4))
-    assert not times.is_loss
 
 
 def test_rounds_are_corrected_or_left_out() -> None:

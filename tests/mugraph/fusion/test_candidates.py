@@ -21,6 +21,7 @@ from relational_tensat.mugraph.fusion.candidates import (
     Version,
 )
 from relational_tensat.mugraph.fusion.kernel_fusion import FusionResult, own_kernels
+from relational_tensat.mugraph.fusion.own_kernel import KernelCosts
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.tensor import Graph
 
@@ -170,3 +171,10 @@ def test_parts_of_later_graphs_are_sought_when_those_before_are_settled() -> Non
     asked.clear()
     assert own_kernels(rounds(), open_source("analytic:cpu"), options).is_complete
     assert asked == ["model"]
+
+
+def test_costs_with_kernels_say_of_a_run_what_those_without_say() -> None:
+    operators = open_source("analytic:cpu:threads=2")
+    costs = KernelCosts(operators)
+    assert (costs.n_threads, costs.run_us(3, 2)) == (2, operators.run_us(3, 2))
+    assert operators.run_us(3, 2) > 0

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnx.inliner
-import onnxruntime
 import pytest
 
-from relational_tensat import Options, Result, kernels, optimize, resume
-from relational_tensat.cli.main import main
+from relational_tensat import Options, Result, kernels, optimize
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
@@ -39,11 +33,10 @@ def options(**more: object) -> Options:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """A folder with the model, what became of it, its kernels and its database; and the result."""
+    """A folder with the model, what became of it, and its kernels; and the result."""
     folder = tmp_path_factory.mktemp("projections")
     save_model(projections(), folder / "in.onnx")
-    more = {"kernels": folder / "kernels", "db": folder / "run.duckdb"}
-    return folder, optimize(folder / "in.onnx", options(**more), output=folder / "out.onnx")
+    return folder, optimize(folder / "in.onnx", options(kernels=folder / "kernels"))
 
 
 def test_three_products_of_one_value_are_one_kernel(run: tuple[Path, Result]) -> None:
@@ -59,27 +52,6 @@ def test_three_products_of_one_value_are_one_kernel(run: tuple[Path, Result]) ->
     assert result.cost_after_us < plain.cost_after_us
 
 
-def test_in_onnx_it_is_a_function_with_three_results(run: tuple[Path, Result]) -> None:
-    folder, _ = run
-    model = onnx.load(folder / "out.onnx")
-    onnx.checker.check_model(model, full_check=True)
-    (function,) = model.functions
-    assert len(function.output) == 3
-    plain = onnx.inliner.inline_local_functions(model)
-    assert not plain.functions
-    draw = np.random.default_rng(0).standard_normal
-    feeds = {"x": draw((ROWS, COLUMNS)).astype(np.float32)}
-    feeds |= {name: draw((COLUMNS, COLUMNS)).astype(np.float32) for name in NAMES}
-    first, *others = (
-        onnxruntime.InferenceSession(f.SerializeToString(), providers=["CPUExecutionProvider"])
-        for f in (onnx.load(folder / "in.onnx"), model, plain)
-    )
-    expected = first.run(None, feeds)
-    for session in others:
-        for actual, wanted in zip(session.run(None, feeds), expected, strict=True):
-            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-5)
-
-
 def test_the_loader_gives_all_results(run: tuple[Path, Result]) -> None:
     folder, result = run
     ((_, kernel),) = kernels.load(folder / "kernels", "numpy").items()
@@ -90,25 +62,6 @@ def test_the_loader_gives_all_results(run: tuple[Path, Result]) -> None:
     results = dict(zip(node.outputs, kernel(*arrays.values()), strict=True))
     for value, wanted in zip(result.graph.outputs, (np.tanh(q), k, v), strict=True):
         np.testing.assert_allclose(results[value], wanted, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.nightly
-def test_the_database_explains_shows_and_resumes_it(
-    run: tuple[Path, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder, result = run
-    db = shutil.copy(folder / "run.duckdb", tmp_path / "run.duckdb")
-    (key,) = json.loads((folder / "kernels" / "kernels.json").read_text())["kernels"]
-    assert main(["explain", str(db), "--check"]) == 0
-    out = capsys.readouterr().out
-    assert "checked: every step is what its rule says" in out
-    assert "in 1 step" in out
-    assert main(["explain", str(db), "--why-not", f"fused-{key}"]) == 0
-    assert "?x0 is one e-class in all" in capsys.readouterr().out
-    assert main(["view", str(db), "-o", str(tmp_path / "page.html")]) == 0
-    again = resume(Path(db), output=tmp_path / "again.onnx")
-    assert again.cost_after_us == result.cost_after_us
-    assert [n.attrs["mugraph"] for n in again.graph.nodes if n.op == "fused"] == [key]
 
 
 def gates(count: int) -> Graph:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.mirage.mirage_writer import to_mirage
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
@@ -76,10 +75,6 @@ def test_bools_are_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[
         path.write_text(json.dumps(content | change), encoding="utf-8")
         assert main(["kernels", "show", str(path)]) == 3
         assert reason in capsys.readouterr().err
-    with pytest.raises(
-        InputError, match="elements of mask are bools, as none are in Mirage's JSON"
-    ):
-        to_mirage(graph)
 
 
 def test_json_there_and_back(tmp_path: Path) -> None:
@@ -193,7 +188,7 @@ def _of_one_operator(op: str, made: list[int], *given: list[int]) -> list[dict[s
     ]
 
 
-def test_a_sum_and_a_norm_are_read_written_and_right() -> None:
+def test_a_sum_and_a_norm_are_read() -> None:
     x = np.random.default_rng(2).standard_normal((2, 3, 4, 5))
     for op, made, expected in (
         ("reduction_2", [2, 3, 1, 5], x.sum(2)),
@@ -202,8 +197,6 @@ def test_a_sum_and_a_norm_are_read_written_and_right() -> None:
         graph = from_mirage(_of_one_operator(op, made, [2, 3, 4, 5]), op)
         (computed,) = evaluate(graph, dict.fromkeys(graph.inputs, x), Numbers()).values()
         assert np.allclose(computed.ravel(), expected.ravel())
-        again = from_mirage(to_mirage(graph), op)
-        assert op in json.dumps(to_mirage(graph)) and encoded(again) == encoded(graph)
 
 
 @pytest.mark.parametrize("op", ["mul_scalar", "clamp"])

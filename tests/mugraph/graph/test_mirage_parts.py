@@ -13,7 +13,6 @@ import pytest
 
 from bench.emulation.errors import TOLERANCES, norm_error
 from bench.emulation.runs import DTYPES, run_kernels
-from bench.mirage.mirage_writer import ACCUMULATORS, to_mirage
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.fusion.chains import row_kernel
@@ -31,7 +30,6 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder
-from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Array
 
@@ -91,7 +89,7 @@ DOCUMENTS: dict[str, tuple[list[_Json], _Compute]] = {
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_read_it_computes_that_and_written_it_is_the_same(name: str) -> None:
+def test_read_it_computes_that(name: str) -> None:
     document, compute = DOCUMENTS[name]
     graph = from_mirage(document, name)
     random = np.random.default_rng(1)
@@ -100,11 +98,6 @@ def test_read_it_computes_that_and_written_it_is_the_same(name: str) -> None:
     computed = evaluate(graph, dict(zip(graph.inputs, values, strict=True)), Numbers())
     for one, wanted in zip(computed.values(), compute(*values), strict=True):
         np.testing.assert_allclose(one.reshape(wanted.shape), wanted, rtol=1e-12)
-    for accumulators in ACCUMULATORS:
-        written = to_mirage(graph, accumulators)
-        assert [o["op_type"] for o in written] == [o["op_type"] for o in document]
-        again = from_mirage(json.loads(json.dumps(written)), name)
-        assert again == graph and first_difference(graph, again, 1) is None
 
 
 def powers(op: str = "pow") -> MuGraph:
@@ -123,17 +116,10 @@ def powers(op: str = "pow") -> MuGraph:
     return replace(program, steps=(kernel,))
 
 
-@pytest.mark.parametrize("accumulators", ACCUMULATORS)
-def test_powers_are_in_blocks_too(accumulators: str) -> None:
-    graph = powers()
-    written = to_mirage(graph, accumulators)
-    assert {"tb_pow_op", f"tb_{accumulators}_red_ld_sum_op"} <= {
-        o["op_type"] for o in written[2]["bgraph"]["operators"]
-    }
-    assert first_difference(graph, from_mirage(written, "again"), 1) is None
+def test_powers_are_in_blocks_too() -> None:
     b = ProgramBuilder("powers", X="m=4 k=8", Y="m=4 k=8")
     program = b.build(b.apply("sum", b.apply("pow", "X", "Y"), over=("k",)))
-    assert verify_mugraph(program, graph, 1).passed
+    assert verify_mugraph(program, powers(), 1).passed
     assert not verify_mugraph(program, powers("mul"), 1).passed
 
 
@@ -219,7 +205,7 @@ BLOCKS: dict[str, tuple[list[_Json], _Compute]] = {
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_parts_of_tiles_are_read_written_and_are_code(name: str, tmp_path: Path) -> None:
+def test_parts_of_tiles_are_read_and_are_code(name: str, tmp_path: Path) -> None:
     document, compute = BLOCKS[name]
     graph = from_mirage(document, name)
     random = np.random.default_rng(1)
@@ -239,13 +225,6 @@ def test_parts_of_tiles_are_read_written_and_are_code(name: str, tmp_path: Path)
         (run_kernels(graph, inputs, "cuda", tmp_path), 2 * TOLERANCES["float16"]),
     ):
         assert norm_error(computed[output].reshape(wanted.shape), wanted) < tolerance
-    for accumulators in ACCUMULATORS:
-        written = to_mirage(graph, accumulators)
-        again = from_mirage(json.loads(json.dumps(written)), name)
-        assert first_difference(graph, again, 1) is None
-        blocks = [next(o["bgraph"] for o in file if "bgraph" in o) for file in (document, written)]
-        kinds = [[o["op_type"] for o in block["operators"]] for block in blocks]
-        assert f"tb_{name}_op" in kinds[1] and len(kinds[0]) == len(kinds[1])
 
 
 def test_a_part_of_a_tile_whose_last_one_is_smaller_is_refused() -> None:
@@ -290,20 +269,9 @@ def test_powers_are_code(target: str, tmp_path: Path) -> None:
     assert wanted[0, 0] == -8.0 and norm_error(computed, wanted) < 2 * TOLERANCES[DTYPES[target]]
 
 
-def test_what_the_json_cannot_say_gets_one_line(
+def test_what_has_no_meaning_gets_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    part = from_mirage(DOCUMENTS["split_1"][0], "part")
-    alone = replace(part, steps=part.steps[:1], outputs=part.outputs[:1])
-    with pytest.raises(
-        InputError, match="a part of input0 alone; Mirage's JSON has splits into all"
-    ):
-        to_mirage(alone)
-    (first,) = alone.steps
-    assert isinstance(first, Operation)
-    strided = replace(first, attrs={**first.attrs, "step": 2})
-    with pytest.raises(InputError, match=r"window .* has no form in Mirage's JSON"):
-        to_mirage(replace(alone, steps=(strided,)))
     one = tensor(1, 1, 6)
     refused = {
         "parts of [2, 2], expected 6 together": (

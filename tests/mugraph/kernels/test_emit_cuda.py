@@ -128,7 +128,8 @@ def test_kernels_compute_the_same_whatever_layouts_are_chosen(tmp_path: Path) ->
 def test_without_any_one_of_its_barriers_a_kernel_has_a_race(tmp_path: Path) -> None:
     kernel = _emitted(attention())
     parts = kernel.source.split("__syncthreads();")
-    assert len(parts) == 1 + sum(kernel.schedule.barriers.values())
+    waits = [step.waits for steps in kernel.schedule.steps.values() for step in steps]
+    assert len(parts) == 1 + sum(waits)
     broken = []
     for place in range(1, len(parts)):
         joined = [parts[place - 1] + parts[place]]

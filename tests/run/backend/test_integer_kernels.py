@@ -9,11 +9,6 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.kernels.saved_kernels import (
-    disagreement,
-    predicted_kernels,
-    saved_kernels,
-)
 from relational_tensat import load_model, load_profile
 from relational_tensat.cost import Configuration, as_source, graph_cost_us
 from relational_tensat.cost.cpu.probe import make_probe
@@ -29,6 +24,11 @@ from tests.cost.fakes import configuration
 from tests.formats.onnx_tools import constant, model, session, tensor
 from tests.graphs import f32
 from tests.quantized_models import Quantized, residual_block
+from tests.run.backend.saved_kernels import (
+    disagreement,
+    predicted_kernels,
+    saved_kernels,
+)
 
 load_backend("onnxruntime")
 make = onnx.helper.make_node

@@ -8,12 +8,12 @@ from pathlib import Path
 import onnx
 import pytest
 
-from bench.kernels.saved_kernels import saved_kernels
 from relational_tensat import Graph, Options, UsageError, load_model, optimize
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
 from tests.run.backend.runs import run_for_backend
+from tests.run.backend.saved_kernels import saved_kernels
 
 _WINDOW: Attrs = {"stride": (1, 1), "pad": "same"}
 

@@ -10,11 +10,6 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.kernels.saved_kernels import (
-    disagreement,
-    predicted_kernels,
-    saved_kernels,
-)
 from relational_tensat import load_model, load_profile, save_model
 from relational_tensat.cost import as_source
 from relational_tensat.rules.backends.backend import load_backend
@@ -22,6 +17,11 @@ from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight
 from tests.quantized_models import residual_block
+from tests.run.backend.saved_kernels import (
+    disagreement,
+    predicted_kernels,
+    saved_kernels,
+)
 
 _IMAGE = f32(1, 32, 14, 14)
 _WINDOW: Attrs = {"stride": (1, 1), "pad": "same"}

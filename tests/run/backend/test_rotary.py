@@ -11,7 +11,6 @@ import onnx
 import onnxruntime
 import pytest
 
-from bench.kernels.saved_kernels import saved_kernels
 from relational_tensat import Graph, Options, load_model, optimize
 from relational_tensat.cost import Configuration
 from relational_tensat.formats import to_onnx_model
@@ -21,6 +20,7 @@ from relational_tensat.tensor.operators import get_operator
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 from tests.run.backend.runs import run_for_backend
+from tests.run.backend.saved_kernels import saved_kernels
 from tests.tiers import nightly
 
 load_backend("onnxruntime")

@@ -160,9 +160,9 @@ def test_dynamic_dimensions_stay_so_in_what_is_written_for_kernels(tmp_path: Pat
 def test_a_norm_of_a_sum_of_dynamic_shapes_stays_two_kernels(tmp_path: Path) -> None:
     """onnxruntime makes the slow kernel of them where it finds the shapes of both operands alike."""
     onnx = pytest.importorskip("onnx")
-    from bench.kernels.saved_kernels import saved_kernels
     from tests.formats.dynamic.models import saved, weight
     from tests.formats.onnx_tools import model, tensor
+    from tests.run.backend.saved_kernels import saved_kernels
 
     node = onnx.helper.make_node
     layers = [
@@ -183,13 +183,13 @@ def test_a_norm_of_a_sum_of_dynamic_shapes_stays_two_kernels(tmp_path: Path) -> 
 def test_matrices_of_an_unknown_size_are_multiplied_out_of_blocks(tmp_path: Path) -> None:
     """As images of one row, which onnxruntime does not know to be equally large."""
     onnx = pytest.importorskip("onnx")
-    from bench.kernels.saved_kernels import (
+    from tests.formats.dynamic.models import saved, weight
+    from tests.formats.onnx_tools import constant, model, tensor
+    from tests.run.backend.saved_kernels import (
         disagreement,
         predicted_kernels,
         saved_kernels,
     )
-    from tests.formats.dynamic.models import saved, weight
-    from tests.formats.onnx_tools import constant, model, tensor
 
     node = onnx.helper.make_node
     layers = [

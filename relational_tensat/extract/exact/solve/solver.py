@@ -21,7 +21,7 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows
 from relational_tensat.extract.exact.solve.search import Progress, SolverOptions
-from relational_tensat.extract.problem import Floats, Ints
+from relational_tensat.extract.problem import Floats
 
 GRACE_S = 0.8
 _POLL_S = 0.1
@@ -167,18 +167,10 @@ class LinearProgram:
                 rows.count, rows.lower, rows.upper, len(rows.idx), rows.ptr[:-1], rows.idx, rows.val
             )
 
-    def restrict(self, columns: Ints) -> None:
-        """Fix columns at zero."""
-        zeros = np.zeros(len(columns))
-        self._highs.changeColsBounds(len(columns), columns, zeros, zeros)
-
-    def solve(self, time_limit_s: float | None = None) -> LpResult | None:
+    def solve(self) -> LpResult | None:
         """Solve to optimality; None where a limit came first or the relaxation is infeasible."""
-        seconds = self._options.seconds_left
-        if time_limit_s is not None:
-            seconds = min(seconds, time_limit_s)
         # HiGHS counts the time of all runs of one instance together.
-        limit_s = wall_limit_s(self._highs.getRunTime() + seconds)
+        limit_s = wall_limit_s(self._highs.getRunTime() + self._options.seconds_left)
         self._highs.setOptionValue("time_limit", limit_s)
         has_ended = _run(self._highs, self._options)
         self._watch.reraise()
@@ -194,7 +186,6 @@ class LinearProgram:
             values=np.array(solution.col_value),
             reduced_costs=np.array(solution.col_dual),
             row_values=np.array(solution.row_value),
-            row_duals=np.array(solution.row_dual),
         )
 
 
@@ -206,7 +197,6 @@ class LpResult:
     values: Floats
     reduced_costs: Floats
     row_values: Floats
-    row_duals: Floats
 
 
 @dataclass

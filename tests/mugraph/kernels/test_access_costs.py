@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relational_tensat.mugraph.kernels.accesses import sectors, wavefronts
+from relational_tensat.mugraph.kernels.access_costs import sectors, wavefronts
 
 LANES = np.arange(32)[None, :]
 ALL = np.ones((1, 32), bool)

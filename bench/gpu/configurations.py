@@ -1,11 +1,10 @@
-"""What a recorded table should have: the configurations of models, and of what they can become."""
+"""What the bench measures on a GPU: the configurations of models, and of what they can become."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.common.model_files import model_files
@@ -29,20 +28,6 @@ from relational_tensat.tensor.uses import share_equal_weights
 
 #: Asked for at once: the clock is looked at in between.
 _BATCH = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """How much of a model a recording has.
-
-    Attributes:
-        total: configurations of its graph, or of its e-graph, that take time.
-        measured: those of them that have been measured.
-    """
-
-    model: str
-    total: int
-    measured: int
 
 
 def two_products() -> Graph:
@@ -101,18 +86,6 @@ def record(
             return
         source.ask(configurations[start : start + _BATCH])
         yield min(start + _BATCH, len(configurations))
-
-
-def coverage(
-    device: Device, cache: CostCache, configurations_by_model: Mapping[str, Sequence[Configuration]]
-) -> list[Recorded]:
-    """Return how much of each model a cache has."""
-    rows = []
-    for model, configurations in configurations_by_model.items():
-        results = cache.find(device.key, configurations)
-        measured = sum(isinstance(result, TimingSample) for result in results.values())
-        rows.append(Recorded(model, len(configurations), measured))
-    return rows
 
 
 def export(device: Device, cache: CostCache, path: Path) -> int:

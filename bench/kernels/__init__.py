@@ -1,1 +1,0 @@
-"""Which kernels onnxruntime runs models by: those that the rules of its backend predict, and its own."""

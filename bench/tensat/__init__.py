@@ -1,1 +1,0 @@
-"""TENSAT's models with TASO's rules, beside TENSAT's own figures."""
