@@ -23,6 +23,9 @@ from relational_tensat.tensor import Array, Attrs, Graph, Node, TensorType, buil
 
 #: Samples of both, in turn; and of a part without its kernel, before there is one.
 _ROUNDS, _FEW = 11, 3
+#: Samples of which a tenth is so many times as long as another tenth say little: the machine is busy. Then
+#: there are so many times as many.
+_WIDE, _MOST_TURNS = 1.3, 3
 _SEED = 6_000_000
 #: Of a part in a session of several threads, and the most bytes of one that are there so often.
 _COPIES, _MOST_COPIED_BYTES = 8, 32 << 20
@@ -135,7 +138,12 @@ class PartCall:
     def beside_us(self, other: PartCall) -> tuple[list[float], list[float]]:
         """Return the microseconds of a run of another and of this, sampled in turn."""
         mine, its = self._run, other._run.as_often_as(self._run)
-        samples = [(self._clock(its.run), self._clock(mine.run)) for _ in range(_ROUNDS)]
+        samples: list[tuple[float, float]] = []
+        for _ in range(_MOST_TURNS):
+            samples += [(self._clock(its.run), self._clock(mine.run)) for _ in range(_ROUNDS)]
+            low, high = np.percentile([one / two for one, two in samples], [10, 90])
+            if high <= _WIDE * low:
+                break
         number = mine.times * self._copies
         other_us, own_us = zip(*samples, strict=True)
         return [each / number for each in other_us], [each / number for each in own_us]

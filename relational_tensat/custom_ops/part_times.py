@@ -21,8 +21,6 @@ from relational_tensat.mugraph.kernels.emit_c import FLAGS, compiler, compiler_v
 
 #: Folders that make and verify C, within the package.
 _MAKERS = ("custom_ops", "mugraph/fusion", "mugraph/graph", "mugraph/kernels", "mugraph/verify")
-#: Samples of which a tenth is so many times as long as another tenth say nothing: the machine was busy.
-_WIDE = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,17 @@ class PartTime:
 class PartTimes:
     """The times of one device and setting.
 
+    Args:
+        again: whether parts are timed again that earlier runs have timed.
+
     Raises:
         MissingDependencyError: there is no C compiler.
     """
 
-    def __init__(self, costs: CostCache, key: DeviceKey, setting: SessionSetting) -> None:
-        self._costs, self._key = costs, key
+    def __init__(
+        self, costs: CostCache, key: DeviceKey, setting: SessionSetting, *, again: bool = False
+    ) -> None:
+        self._costs, self._key, self._again = costs, key, again
         made_by = f"{compiler_version(compiler())} {' '.join(FLAGS)}; made by {_makers()}"
         self._compiler = f"{made_by}; {setting.threads} threads, operator set {setting.opset}"
         self._known: dict[str, TimingSample] = {}
@@ -72,6 +75,8 @@ class PartTimes:
 
     def look_up(self, patterns: Iterable[str]) -> None:
         """Ask for what is known of parts, in one query."""
+        if self._again:
+            return
         codes = [_code(pattern, what) for pattern in patterns for what in _WHAT]
         self._known |= self._costs.find_compiled(self._key, codes, self._compiler)
 
@@ -90,13 +95,13 @@ class PartTimes:
         self._new[_code(pattern, "alone")] = TimingSample(time_us, time_us, time_us, 1)
 
     def learn(self, pattern: str, plain_us: Iterable[float], kernel_us: Iterable[float]) -> None:
-        """Take samples of both, made in turn; ``keep`` writes them unless the machine was busy."""
-        samples = {"plain": np.array([*plain_us]), "kernel": np.array([*kernel_us])}
-        ratios = np.percentile(samples["plain"] / samples["kernel"], [10, 90])
-        if ratios[1] <= _WIDE * ratios[0]:
-            for what, times_us in samples.items():
-                low, middle, high = np.percentile(times_us, [10, 50, 90]).tolist()
-                self._new[_code(pattern, what)] = TimingSample(middle, low, high, len(times_us))
+        """Take samples of both, made in turn, however busy the machine was.
+
+        A run that repeats this one makes the same choice of kernels, so that their race is known.
+        """
+        for what, times_us in (("plain", [*plain_us]), ("kernel", [*kernel_us])):
+            low, middle, high = np.percentile(times_us, [10, 50, 90]).tolist()
+            self._new[_code(pattern, what)] = TimingSample(middle, low, high, len(times_us))
 
     def keep(self) -> None:
         """Write what was learned."""

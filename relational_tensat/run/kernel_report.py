@@ -43,30 +43,34 @@ class LibraryReport:
 
     Attributes:
         kernels: those of the file.
-        with_library, without: how many times as fast as that file it is.
+        with_library, without: how many times as fast as that file it is; without its library it was not
+            timed where it is no faster with it.
         noise: that file's standing against itself.
         is_taken: whether it is written.
         parts: the outcome of each part of the model.
         replaced: operators of onnxruntime that kernels stand for.
         folder: where the manifest and the C are, once they are written.
+        timed_before: UTC, ISO 8601, when an earlier run timed it; "" where this one did.
     """
 
     kernels: tuple[RunningKernel, ...]
     with_library: Standing
-    without: Standing
+    without: Standing | None
     noise: Standing
     is_taken: bool
     parts: tuple[PartRow, ...]
     replaced: tuple[str, ...] = ()
     folder: Path | None = None
+    timed_before: str = ""
 
     @property
     def outcome(self) -> str:
         """The outcome, in one line."""
-        found = (
-            f"{span(self.with_library)} as fast as the file without kernels, "
-            f"without their library {span(self.without)}"
-        )
+        found = f"{span(self.with_library)} as fast as the file without kernels"
+        if self.without is not None:
+            found += f", without their library {span(self.without)}"
+        if self.timed_before:
+            found += f"; timed on {self.timed_before}, --set race-again=yes times them again"
         if not self.is_taken:
             against = f", against itself {span(self.noise)}"
             tried = f"measured with {len(self.kernels)} of them"
@@ -83,12 +87,13 @@ class LibraryReport:
                 for kernel in self.kernels
             ],
             "with_library": asdict(self.with_library),
-            "without": asdict(self.without),
+            "without": None if self.without is None else asdict(self.without),
             "noise": asdict(self.noise),
             "is_taken": self.is_taken,
             "parts": [asdict(part) for part in self.parts],
             "replaced": list(self.replaced),
             "folder": None if self.folder is None else str(self.folder),
+            "timed_before": self.timed_before,
         }
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.cpu.graph_times import RepeatedGraph
 from relational_tensat.cost.device import DeviceKey
 from relational_tensat.custom_ops import part_times
-from relational_tensat.custom_ops.part_calls import graph_of
+from relational_tensat.custom_ops.part_calls import PartCall, graph_of
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.verify.evaluate import evaluate_graph
@@ -50,11 +52,25 @@ def test_times_hold_for_one_device_setting_compiler_and_code(
 
 
 @needs_c
-def test_times_of_a_busy_machine_are_not_kept(tmp_path: Path) -> None:
+def test_times_of_a_busy_machine_are_kept_until_they_are_to_be_timed_again(tmp_path: Path) -> None:
     busy = _times(tmp_path)
     busy.learn("part", [9.0, 8.0, 30.0], [2.0, 6.0, 1.9])
     busy.keep()
-    assert _times(tmp_path).of("part") is None
+    assert _times(tmp_path).of("part") == PartTime(9.0, 2.0)
+    again = PartTimes(CostCache(tmp_path / "costs.duckdb"), KEY, SETTING, again=True)
+    again.look_up(["part"])
+    assert again.of("part") is None
+
+
+def test_a_busy_machine_times_parts_more_often() -> None:
+    """Were there no more samples, one disturbance would decide."""
+    ticks = iter([1.0, 1.0, 5.0] * 22)
+    clock = partial(next, ticks)
+    call = object.__new__(PartCall)
+    call._run, call._copies = RepeatedGraph(lambda: None, 1, 1.0), 1
+    call._clock = lambda run: clock()
+    others, own = call.beside_us(call)
+    assert len(others) == len(own) == 33
 
 
 def test_copies_of_a_part_compute_what_each_does() -> None:

@@ -15,7 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError, Ve
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.watch import Watch
-from relational_tensat.cost import graph_cost_us, open_device
+from relational_tensat.cost import open_device
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.cpu.graph_times import run_heat
 from relational_tensat.cost.cpu.session import refusals
@@ -60,6 +60,7 @@ from relational_tensat.run.kernel_report import KernelForm, LibraryReport, Runni
 from relational_tensat.run.reports import FusionReport, SizedResult, UsedKernel
 from relational_tensat.run.stages.compare import original_file
 from relational_tensat.run.stages.machine_file import portable_file
+from relational_tensat.run.stages.part_prices import prices_us as part_prices_us
 from relational_tensat.run.values import CheckedRun
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify_files
@@ -96,12 +97,20 @@ class _KernelFile:
 
 @dataclass(frozen=True, slots=True)
 class _KernelRace:
-    """How a file with kernels is beside the one without: with its library, and without."""
+    """How a file with kernels is beside the one without.
+
+    Attributes:
+        final: with its library.
+        alone: without; None where it is no faster with it.
+        noise: of the file without kernels, against itself.
+        timed_before: when an earlier run timed it; "" where this one did.
+    """
 
     best: _KernelFile
     final: Standing
-    alone: Standing
+    alone: Standing | None
     noise: Standing
+    timed_before: str = ""
 
 
 def with_kernels(checked: CheckedRun) -> CheckedRun:
@@ -145,8 +154,8 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     proto = onnx.load(plain, load_external_data=False)
     setting = SessionSetting(loaded.cost.n_threads, read_imports(proto.opset_import)[""])
     key = open_device(f"cpu:threads={setting.threads}" if setting.threads > 1 else "cpu").key
-    cache = CostCache(run.options.costs.cache or default_cache(), is_dispensable=True)
-    times = PartTimes(cache, key, setting)
+    costs = CostCache(run.options.costs.cache or default_cache(), is_dispensable=True)
+    times = PartTimes(costs, key, setting, again=run.options.costs.race_again)
     sized = None
     with run.phases.phase("fuse"), watch.watching():
         if loaded.model.stays_dynamic:
@@ -164,11 +173,12 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     prices_us: dict[TimedPart, float] = {}
     given = parts, prices_us, proto, setting.opset, sized
     variants = {way: partial(_variant, checked, way, *given) for way in _WAYS}
-    raced = _known_or_raced(checked, plain, variants, RunsBefore(cache, key), times.setting)
+    raced = _known_or_raced(checked, plain, variants, RunsBefore(costs, key), times.setting)
     if raced is None:
         raise InputError(f"of {len(rows)} parts none has a faster kernel")
     best = raced.best
-    is_taken = raced.final.is_faster and raced.alone.high >= 1.0
+    is_safe = raced.alone is not None and raced.alone.high >= 1.0
+    is_taken = raced.final.is_faster and is_safe
     report = LibraryReport(
         _running(best),
         raced.final,
@@ -177,6 +187,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         is_taken,
         tuple(rows),
         tuple(best.overrides),
+        timed_before=raced.timed_before,
     )
     if not is_taken:
         fusion = FusionReport(len(rows), len({part.kernel.key for part in best.parts}), ())
@@ -231,29 +242,34 @@ def _known_or_raced(
     setting = json.dumps({"race": RACE_VERSION, "inputs": inputs, "kernels": setting})
     original = f"file {file_digest(plain)}"
     known = {} if run.options.costs.race_again else before.raced(original, setting)
-    for name in (name for name, each in known.items() if each.is_final):
+    made = {way: cache(make) for way, make in variants.items()}
+    for name, own in known.items():
         way, _, _ = name.partition(" ")
-        with run.phases.phase("fuse"):
-            file = variants[way]()
         alone = known.get(f"{name}{_ALONE}")
-        if file is not None and alone is not None and file.name == name:
-            return _KernelRace(file, known[name].standing, alone.standing, known[name].noise)
+        if not own.is_final or (own.standing.is_faster and alone is None):
+            continue
+        with run.phases.phase("fuse"):
+            file = made[way]()
+        if file is not None and file.name == name:
+            standing = None if alone is None else alone.standing
+            return _KernelRace(file, own.standing, standing, own.noise, own.date)
     with run.phases.phase("fuse"):
-        made = [made for make in variants.values() if (made := make()) is not None]
-    files = [each for n, each in enumerate(made) if not any(_is_same(each, m) for m in made[:n])]
+        every = [file for make in made.values() if (file := make()) is not None]
+    files = [each for n, each in enumerate(every) if not any(_is_same(each, m) for m in every[:n])]
     if not files:
         return None
     with run.phases.phase("whole"):
         result = _raced(checked, plain, files)
         best = files[result.winner - 1]
-        alone_result = _raced(checked, plain, [replace(best, libraries=())])
-    found = {
-        best.name: Raced(result.final, True, result.noise, now()),
-        f"{best.name}{_ALONE}": Raced(alone_result.final, False, alone_result.noise, now()),
-    }
-    if result.final.is_clear and all(each.tells_something for each in found.values()):
-        before.keep(original, setting, found)
-    return _KernelRace(best, result.final, alone_result.final, result.noise)
+        found = {best.name: Raced(result.final, True, result.noise, now())}
+        raced = _KernelRace(best, result.final, None, result.noise)
+        if result.final.is_faster:
+            own = _raced(checked, plain, [replace(best, libraries=())])
+            found[f"{best.name}{_ALONE}"] = Raced(own.final, False, own.noise, now())
+            raced = replace(raced, alone=own.final)
+    # Whatever it says: a run that repeats this one has the same file, and is quick.
+    before.keep(original, setting, found)
+    return raced
 
 
 #: Of a file that is run without its library.
@@ -342,9 +358,10 @@ def _extracted(
     costs = checked.loaded.cost
     if not parts or not isinstance(costs, BackendCosts):
         return graph
-    for part in parts:
-        if part not in prices_us:
-            prices_us[part] = graph_cost_us(part.plain, costs)
+    missing = [part for part in parts if part not in prices_us]
+    if missing:
+        found_us = part_prices_us([part.plain for part in missing], costs)
+        prices_us.update(zip(missing, found_us, strict=True))
     own = [replace(part.kernel, cost_us=part.share * prices_us[part]) for part in parts]
     return expand_to_onnx(costs.with_kernels(graph, own), graph)
 

@@ -17,7 +17,7 @@ import pytest
 import relational_tensat
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
-from relational_tensat.custom_ops import build, part_times, parts
+from relational_tensat.custom_ops import build, parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
 from relational_tensat.custom_ops.parts import timed_parts
 from relational_tensat.custom_ops.places import disjoint_places, with_places
@@ -39,6 +39,7 @@ from tests.with_compilers import needs_c
 
 DOMAIN = "relational_tensat.kernels"
 FASTER, SLOWER, SAME = (Standing(s, s - 0.01, s + 0.01, 5) for s in (1.5, 0.5, 1.0))
+UNCLEAR = Standing(1.1, 0.8, 1.5, 5)
 
 
 def _model(folder: Path) -> Path:
@@ -245,15 +246,15 @@ def test_one_extraction_takes_kernels_by_their_prices(runs: _Runs) -> None:
 
 
 @needs_c
+@pytest.mark.parametrize("standings", [(FASTER, SAME), (UNCLEAR,)], ids=["faster", "unclear"])
 def test_what_a_run_before_has_timed_and_raced_is_not_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    standings: tuple[Standing, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is a kernel verified or compiled, and the file has the same ones."""
     monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(part_times, "_WIDE", 1e9)  # however busy the machine is
     for name in ("first", "again"):
         (tmp_path / name).mkdir()
-    first = _Runs(tmp_path / "first", monkeypatch, race_again=False)
+    first = _Runs(tmp_path / "first", monkeypatch, race_again=False, standings=standings)
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("again")
@@ -267,7 +268,8 @@ def test_what_a_run_before_has_timed_and_raced_is_not_again(
     monkeypatch.setattr(parts, "gain_us", lambda plain_us, kernel_us: 1.0)
     again = _Runs(tmp_path / "again", monkeypatch, race_again=False, standings=())
     libraries = [runs.result.library for runs in (first, again)]
-    assert all(each is not None and each.is_taken for each in libraries)
+    assert [each and each.is_taken for each in libraries] == 2 * [FASTER in standings]
+    assert ["timed on" in each.outcome for each in libraries if each] == [False, True]
     assert len({(each.with_library, each.without) for each in libraries if each}) == 1
     assert len({tuple(k.name for k in each.kernels) for each in libraries if each}) == 1
 
