@@ -287,6 +287,10 @@ class _Writer:
             self._emitter,
         )
         self._emitter.finish(results, outputs, node.name)
+        if (
+            node.op == "fused"
+        ):  # a custom op of its name says nothing, and no bias joins a product then
+            self._declare(node, outputs)
 
     def _write_opaque(self, node: Node) -> None:
         tensor = self._origin.tensors.get(node.outputs[0]) if self._origin else None
@@ -304,12 +308,16 @@ class _Writer:
             nodes[-1].name = node.name
         self._emitter.nodes += nodes
         if node.attrs["domain"]:  # ONNX cannot infer these types when the model is read again
-            types = tensor_types(self._graph, node.outputs)
-            self._value_infos += [
-                to_value_info(name, kind)
-                for name, kind in zip(outputs, types, strict=True)
-                if name not in self._names.outputs and kind != UNKNOWN
-            ]
+            self._declare(node, outputs)
+
+    def _declare(self, node: Node, outputs: Sequence[str]) -> None:
+        """Write the types of a node's results in the file."""
+        types = tensor_types(self._graph, node.outputs)
+        self._value_infos += [
+            to_value_info(name, kind)
+            for name, kind in zip(outputs, types, strict=True)
+            if name not in self._names.outputs and kind != UNKNOWN
+        ]
 
     def _inputs(self, node: Node) -> list[str]:
         """Return the names of a node's operands; a tuple has as many as it has parts."""

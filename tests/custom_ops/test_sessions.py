@@ -24,6 +24,7 @@ from relational_tensat.custom_ops.function_check import functions_of
 from relational_tensat.custom_ops.library import KernelOp, sources_of
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, write_manifest
 from relational_tensat.custom_ops.sessions import register_ops
+from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of, fused_file, normed
 from tests.with_compilers import needs_c
@@ -75,6 +76,22 @@ def test_kernels_run_where_they_are_registered_and_only_there(file: Path, tmp_pa
     plain = onnxruntime.SessionOptions()
     assert _kernels_run(file, plain, tmp_path) == []
     _check_right(onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"]))
+
+
+def test_a_bias_behind_a_kernel_joins_its_product(tmp_path: Path) -> None:
+    """Only where onnxruntime knows sizes, which a custom op does not tell."""
+    b = GraphBuilder("biased")
+    x = b.input("x", 1, 6, 8)
+    normed = b.op("mul", b.op("tanh", x), b.op("sigmoid", x))
+    product = b.op("matmul", normed, b.input("w", 8, 4))
+    graph = b.build(b.op("add", product, b.input("v", 4)))
+    file, options = tmp_path / "biased.onnx", onnxruntime.SessionOptions()
+    write_manifest(fused_file(graph, file), file)
+    assert relational_tensat.register(options, file)
+    options.optimized_model_filepath = str(tmp_path / "as_run.onnx")
+    onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    operators = [node.op_type for node in onnx.load(tmp_path / "as_run.onnx").graph.node]
+    assert "Gemm" in operators and "Add" not in operators
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (1, 768), (3, 1)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -10,6 +10,9 @@ from relational_tensat.base.errors import ModelError
 from relational_tensat.rules.backends.fused_kernel import FusedKernel, FusedPart
 from relational_tensat.tensor import AttrValue, Graph, Node, build_graph
 from relational_tensat.tensor.operators import get_operator
+
+#: A sum that onnxruntime leaves apart from the norm behind it.
+_SUM = "ort_sum"
 
 #: A node as it is at each size.
 _Nodes: TypeAlias = tuple[Node, ...]
@@ -42,7 +45,43 @@ def expand_alike(graphs: Sequence[Graph], originals: Sequence[Graph]) -> list[Gr
     """
     if not any(_is_replaced(node) for node in graphs[0].nodes):
         return list(graphs)
-    return _Expansion(graphs, originals).written()
+    return with_shared_sums(_Expansion(graphs, originals).written())
+
+
+def with_shared_sums(graphs: Sequence[Graph]) -> list[Graph]:
+    """Return a graph, known at several sizes, without sums for a norm alone that others add up, too.
+
+    onnxruntime makes its slow kernel of a norm and an Add that nothing else reads. So such a sum is another
+    operator. Where an Add of the same values has other readers, it is no better than that.
+    """
+    first = graphs[0]
+    adds = {frozenset(node.inputs): node for node in first.nodes if node.op == "add"}
+    shared = {
+        node.outputs[0]: adds[key].outputs[0]
+        for node in first.nodes
+        if node.op == _SUM and (key := frozenset(node.inputs)) in adds
+        if node.outputs[0] not in first.outputs
+    }
+    return [_with_values(graph, shared) for graph in graphs] if shared else list(graphs)
+
+
+def _with_values(graph: Graph, shared: Mapping[str, str]) -> Graph:
+    """Return a graph that reads values in place of others, each where the first of both was computed."""
+    makers = {node.outputs[0]: node for node in graph.nodes}
+    nodes: dict[tuple[str, ...], Node] = {}
+    for each in graph.nodes:
+        node = makers[shared.get(each.outputs[0], each.outputs[0])]
+        inputs = tuple(shared.get(name, name) for name in node.inputs)
+        nodes.setdefault(node.outputs, replace(node, inputs=inputs))
+    return build_graph(
+        graph.name,
+        graph.inputs,
+        graph.weights,
+        list(nodes.values()),
+        graph.outputs,
+        graph.metadata,
+        origin=graph.origin,
+    )
 
 
 def _is_replaced(node: Node) -> bool:

@@ -136,7 +136,7 @@ def load(run: Run, model: Model, open_egraph: Callable[[Graph], EGraph] | None =
     untrusted = _check_rules(run, rules)
     _time_opaque(run, model, cost, inputs)
     rewrites, note = _rewrite_bodies(run, model)
-    rules = [*(rewrite.rule for rewrite in rewrites), *rules]
+    rules = [*(rewrite.rule for rewrite in rewrites), *_resize_rules(run, model), *rules]
     with run.phases.phase("price"):
         original = share_equal_weights(model.graph)
         cost.adapt_to(original)
@@ -198,6 +198,18 @@ def _rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:
     from relational_tensat.run.stages.bodies import rewrite_bodies  # few models have bodies
 
     return rewrite_bodies(run, model)
+
+
+def _resize_rules(run: Run, model: Model) -> list[Rule]:
+    """Return rules by which this model's interpolations are products, where onnxruntime is to run them."""
+    is_here = ONNXRUNTIME in (run.options.purpose.runs_on, run.options.rules.backend)
+    nodes = (node for node in model.graph.nodes if node.op == "opaque")
+    has_some = any(node.attrs["op_type"] == "Resize" for node in nodes)
+    if not is_here or not has_some or model.returns_original or model.dynamic is not None:
+        return []
+    from relational_tensat.run.stages.resizes import resize_rules  # few models have these
+
+    return resize_rules(share_equal_weights(model.graph))
 
 
 def _new_egraph(run: Run, original: Graph) -> EGraph:

@@ -88,16 +88,18 @@ def _node_times_us(
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
         except refusals:
             return {}
+    # onnxruntime makes initializers of constants before it counts nodes
+    nodes = [node for node in model.graph.node if node.op_type != "Constant" or node.domain]
     samples: defaultdict[int, list[float]] = defaultdict(list)
     for event in events:
         arguments = event.get("args", {})
         if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
             place = int(arguments.get("node_index", -1))
-            if 0 <= place < len(model.graph.node):
-                is_it = arguments.get("op_name") == model.graph.node[place].op_type
+            if 0 <= place < len(nodes):
+                is_it = arguments.get("op_name") == nodes[place].op_type
                 samples[place].append(float(event["dur"]) if is_it else float("nan"))
     return {
-        next(filter(None, model.graph.node[place].output)): min(us[_WARM_UP_RUNS:])
+        next(filter(None, nodes[place].output)): min(us[_WARM_UP_RUNS:])
         for place, us in samples.items()
         # More, or of other operators: nodes of bodies have the same numbers.
         if len(us) == n_runs and not any(one != one for one in us)

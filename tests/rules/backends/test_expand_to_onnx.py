@@ -43,3 +43,21 @@ def test_a_kernel_of_other_operators_at_another_size_is_refused() -> None:
     kernels = [Node("ort_quick_gelu", ("v",), ("y",), {"alpha": alpha}) for alpha in (1.0, 1.7)]
     with pytest.raises(ModelError, match="'y' is made of other operators at another size"):
         expand_alike([_at(n, kernel) for n, kernel in enumerate(kernels, 2)], [_original(2)] * 2)
+
+
+def test_a_sum_for_a_norm_that_others_add_up_is_theirs() -> None:
+    load_backend("onnxruntime")
+    kinds = {"x": f32(2, 3, 8), "z": f32(2, 3, 8), "s": f32(8), "b": f32(8)}
+    norm = Node("ort_sum_layer_norm", ("x", "z", "s", "b"), ("n",), {"axis": 2, "epsilon": 1e-5})
+    again = Node("add", ("a", "n"), ("y",))
+    for nodes in (
+        [norm, Node("add", ("z", "x"), ("a",)), again],  # in the other order, and behind it
+        [norm, Node("relu", ("x",), ("a",)), again],
+    ):
+        graph = build_graph("g", kinds, {}, nodes, ["y"])
+        (written,) = expand_alike([graph], [graph])
+        readers = {node.op: node.inputs[0] for node in written.nodes}
+        is_added = nodes[1].op == "add"
+        assert ("ort_sum" in readers) != is_added
+        assert (readers["layer_norm"] == "a") == is_added
+        assert [node.outputs[0] for node in written.nodes][-1] == "y"

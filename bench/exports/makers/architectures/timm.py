@@ -95,3 +95,8 @@ def mobileone_s0() -> Architecture:
 def xcit_nano() -> Architecture:
     """Return XCiT: attention between channels."""
     return classifier(timm.create_model("xcit_nano_12_p16_224"), 224)
+
+
+def coat_tiny() -> Architecture:
+    """Return CoaT: attention of channels, convolutions of each channel between, images of four sizes."""
+    return classifier(timm.create_model("coat_tiny"), 224)
