@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import InputError
+from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.base.folders import PrivateFolder, check_own, temporary_folder, user_cache
 from relational_tensat.run.options import ONNXRUNTIME, Options
 from relational_tensat.run.pipeline import optimize
@@ -77,7 +77,11 @@ def artefact(
         beside, sizes = export(source)
         if not options.model.dims:
             options = options.replace(dims=sizes)
-        result = optimize(source, options, output=aside.path / _MODEL)
+        try:
+            result = optimize(source, options, output=aside.path / _MODEL)
+        except RelationalTensatError as error:  # the file that it names is gone by then
+            error.args = (str(error).replace(str(source), name), *error.args[1:])
+            raise
         files = replace(result.files, source=None, output=entry / _MODEL, tables=None)
         result = replace(result, source=name, files=files)
         with (aside.path / _RESULT).open("wb") as file:
