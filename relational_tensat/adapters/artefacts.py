@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import InputError
+from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.base.folders import PrivateFolder, check_own, temporary_folder, user_cache
 from relational_tensat.run.options import ONNXRUNTIME, Options
 from relational_tensat.run.pipeline import optimize
@@ -82,7 +82,11 @@ def artefact(
         beside, sizes = export(source)
         if not options.model.dims:
             options = options.replace(dims=sizes)
-        result = optimize(source, options, output=aside.path / _MODEL)
+        try:
+            result = optimize(source, options, output=aside.path / _MODEL)
+        except RelationalTensatError as error:  # the file that it names is gone by then
+            error.args = (str(error).replace(str(source), name), *error.args[1:])
+            raise
         library = result.files.library
         if library is not None and library.folder is not None:
             library = replace(library, folder=entry / library.folder.name)

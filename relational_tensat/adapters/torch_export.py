@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import onnx_ir
 import torch
+from onnx_ir.tensor_adapters import from_torch_dtype
 from torch._dynamo import convert_frame
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.utils import _pytree
@@ -41,6 +43,8 @@ class SupposedSizes:
         if sizes in self._fitting:
             return ""
         expressions = [expression for _, _, expression in self.dims]
+        if 0 in sizes:  # a result is compared at sizes from 1 on
+            return f"{expressions[sizes.index(0)]} > 0"
         known = {
             expression: size
             for expression, size in zip(expressions, sizes, strict=True)
@@ -143,6 +147,9 @@ def exported(
             raise InputError(f"{type(module).__name__}: torch.export: {_reason(error)}") from error
     if impurity:
         raise InputError(f"{type(module).__name__}: {impurity}, expected a pure function")
+    misfit = _misfit(program)
+    if misfit:
+        raise InputError(f"{type(module).__name__}: {misfit}")
     signature, call = program.graph_signature, program.call_spec
     given = [each.arg for each in signature.input_specs if each.kind == InputKind.USER_INPUT]
     returned = tuple(_kind(each.arg) for each in signature.output_specs)
@@ -169,11 +176,29 @@ def write(program: torch.export.ExportedProgram, path: Path) -> None:
     Raises:
         InputError: an operator has no ONNX form.
     """
+    nodes = program.graph.output_node().args[0]
     with _quiet():
         try:
-            torch.onnx.export(program, dynamo=True, verbose=False).save(str(path))
+            written = torch.onnx.export(program, dynamo=True, verbose=False)
+            _cast_outputs(written.model.graph, [node.meta["val"].dtype for node in nodes])
+            written.save(str(path))
         except Exception as error:  # the exporter raises errors of many kinds for what it cannot do
             raise InputError(f"torch.onnx.export: {_reason(error)}") from error
+
+
+def _cast_outputs(graph: onnx_ir.Graph, dtypes: Sequence[torch.dtype]) -> None:
+    """Give outputs the types of the program.
+
+    The exporter computes some operators of float16 in float32, and forgets to convert them back where they
+    are outputs.
+    """
+    for place, (output, dtype) in enumerate(zip(graph.outputs, dtypes, strict=True)):
+        expected = from_torch_dtype(dtype)
+        if output.dtype != expected:
+            cast = onnx_ir.node("Cast", [output], {"to": expected.value})
+            cast.outputs[0].shape, cast.outputs[0].dtype = output.shape, expected
+            graph.append(cast)
+            graph.outputs[place] = cast.outputs[0]
 
 
 def tensors_in(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
@@ -235,6 +260,21 @@ def _impurity(program: torch.export.ExportedProgram) -> str:
         for each in program.run_decompositions({}).graph_signature.output_specs:
             if each.kind != OutputKind.USER_OUTPUT:
                 return f"changes {each.target!r}"
+    return ""
+
+
+def _misfit(program: torch.export.ExportedProgram) -> str:
+    """Return why inputs or outputs are none of ONNX: "" where they are."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    signature = program.graph_signature
+    for name in (*signature.user_inputs, *signature.user_outputs):
+        value = values.get(name) if isinstance(name, str) else None
+        if (
+            isinstance(value, torch.Tensor) and value.is_complex()
+        ):  # exporters would write two numbers
+            return f"{name!r} is complex, expected a type that ONNX has"
+    if not any(isinstance(each.arg, TensorArgument) for each in signature.output_specs):
+        return "returns no tensor, expected one"
     return ""
 
 
@@ -314,13 +354,15 @@ def _reason(error: BaseException) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what the exporter says of itself from the caller, and threads that capture graphs from it."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
     # Exporters and Dynamo change what all threads share.
     with convert_frame.compile_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        logger.setLevel(logging.ERROR)
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
         try:
             yield
         finally:
-            logger.setLevel(level)
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from relational_tensat.adapters.artefacts import artefact
+from relational_tensat.adapters.torch_check import check_example, returned
 from relational_tensat.adapters.torch_export import (
     Calls,
     bound,
@@ -147,7 +148,8 @@ class OptimizedModule(torch.nn.Module):
             raise UsageError(f"{type(module).__name__}: is in training mode, expected model.eval()")
         args, kwargs, dynamic_shapes = self._example
         program, calls = exported(module, args, kwargs, dynamic_shapes)
-        # An export may set attributes; values of tensors are read after it.
+        expected = returned(module, args, kwargs)
+        # An export or a call may set attributes; values of tensors are read after it.
         watched = WatchedModule(module, tensors_in(program).values())
 
         def export(path: Path) -> tuple[Calls, Mapping[str, int]]:
@@ -159,6 +161,8 @@ class OptimizedModule(torch.nn.Module):
         self._calls = calls
         made = self._artefact
         self._session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
+        tensors = calls.inputs(*bound(module, args, kwargs))
+        check_example(name, expected, calls, self._session, tensors)
         self._watched, self._signature = watched, inspect.signature(module.forward)
         self.__dict__["result"] = self._artefact.result
         self.optimizations += 1

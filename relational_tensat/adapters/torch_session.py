@@ -114,7 +114,8 @@ def _in_onnxruntime(path: Path, threads: int | None, *, has_kernels: bool) -> _O
             os.fspath(path), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # its errors have no common base class
-        raise InputError(f"onnxruntime does not run this: {first_line(error)}") from error
+        reason = first_line(error).replace(os.fspath(path), path.name)
+        raise InputError(f"onnxruntime does not run this: {reason}") from error
     elements = [
         _ELEMENTS[each.type.removeprefix("tensor(").removesuffix(")")]
         for each in session.get_inputs()

@@ -293,12 +293,9 @@ def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Pa
         data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}
         with target.open("wb") as file:
             file.writelines(with_large_weights(model, data))
-        try:
-            _check(checked, target)
-        except (checker.ValidationError, *INFERENCE_ERRORS) as error:
-            raise ModelError(
-                f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
-            ) from None
+        reason = why_invalid(checked, target)
+        if reason:
+            raise ModelError(f"{path}: not written, the result is no valid ONNX model: {reason}")
 
 
 def _smaller(model: onnx.ModelProto) -> dict[str, Array]:
@@ -329,20 +326,19 @@ def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Pa
                 tensor.external_data.add(key=key, value=str(value))
 
 
-def _check(model: onnx.ModelProto, path: Path) -> None:
-    """Check a model, the types of its values included.
+def why_invalid(model: onnx.ModelProto, path: Path) -> str:
+    """Return why a model is not valid, the types of its values included: "" where it is.
 
     Args:
         model: the skeleton, its large weights as inputs.
-        path: the file that it was written to.
-
-    Raises:
-        ValidationError, InferenceError: it is not valid.
+        path: the file that it is in.
     """
     try:
         checker.check_model(checkable(model))
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except INFERENCE_ERRORS:
+    except checker.ValidationError as error:
+        return condense(str(error))
+    except INFERENCE_ERRORS as error:
         # ONNX fails on functions of its own (MeanVarianceNormalization) that onnxruntime runs.
-        if not opens_in_runtime(path):
-            raise
+        return "" if opens_in_runtime(path) else condense(str(error))
+    return ""

@@ -14,6 +14,7 @@ from relational_tensat.formats.onnx_emit import Emitter
 from relational_tensat.formats.onnx_external import (
     mapped_array,
     save_skeleton,
+    why_invalid,
     with_weights_as_inputs,
 )
 from relational_tensat.formats.onnx_frame import FrameParts, NamePlan, frame, plan_names
@@ -378,6 +379,19 @@ def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     save_skeleton(model, weights, path)
+
+
+def check_types(path: Path) -> None:
+    """Check a model that was read as one that is written is checked: the types of its values, too.
+
+    Raises:
+        InputError, ModelError: it cannot be read, or is not valid.
+    """
+    from relational_tensat.formats.onnx_read import parse_onnx  # a writer seldom reads
+
+    reason = why_invalid(with_weights_as_inputs(*parse_onnx(path)), path)
+    if reason:
+        raise ModelError(f"{path}: not a valid ONNX model: {reason}")
 
 
 def copy_with_data(source: Path, target: Path, name: str) -> None:

@@ -269,6 +269,11 @@ def test_sizes_that_were_not_exported_are_the_modules_own() -> None:
             assert_same(module, fast, x, y)
     with pytest.warns(UserWarning, match="does not hold"):  # equal sizes were exported
         assert_same(module, fast, torch.randn(6, 8), torch.randn(1, 8))
+    fast, _ = optimize_module(
+        nn.Linear(8, 4).eval(), args[:1], dynamic_shapes=({0: _OPEN},), options=_QUICK
+    )
+    with pytest.warns(UserWarning, match="> 0 does not hold"):
+        assert fast(torch.empty(0, 8)).shape == (0, 4)
 
 
 def test_what_changes_nothing_is_not_optimized_again(module: Gated) -> None:
@@ -349,6 +354,79 @@ def test_what_cannot_be_is_one_line(module: Gated) -> None:
         fast(torch.randn(4, 8))
     with pytest.raises(InputError, match="onnxruntime does not run this"):
         made(Gated().bfloat16().eval(), x.bfloat16())
+    with pytest.raises(InputError, match=r"^Negative: node 'node_neg'"):
+        made(Negative().eval(), x.byte())
+    with pytest.raises(InputError, match=r'^Float8: does not run for the example: "add_stub"'):
+        made(Float8().eval(), x)
+
+
+class Negative(nn.Module):
+    """Has an operator that ONNX does not have for bytes."""
+
+    def forward(self, x: Any) -> Any:
+        return -x
+
+
+class Float8(nn.Module):
+    """Adds numbers that PyTorch exports, and does not add."""
+
+    def forward(self, x: Any) -> Any:
+        return (x.to(torch.float8_e4m3fn) + x.to(torch.float8_e4m3fn)).float()
+
+
+class Half(nn.Module):
+    """Operators that PyTorch's exporter computes in another type than they return."""
+
+    def forward(self, x: Any) -> Any:
+        return x.abs(), x.sum(-1), x.amax(-1), x.relu()
+
+
+def test_outputs_have_the_types_of_the_module() -> None:
+    x = torch.randn(3, 8).half()
+    assert_same(Half(), made(Half().eval(), x), x)
+
+
+class Complex(nn.Module):
+    """Returns numbers that ONNX has not."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.fft.rfft(x)
+
+
+class Silent(nn.Module):
+    """Returns nothing that is computed."""
+
+    def forward(self, x: Any) -> Any:
+        return x.shape[0]
+
+
+class Truncated(nn.Module):
+    """Divides integers in a way that PyTorch's exporter makes one of floats."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.div(x, 3, rounding_mode="trunc")
+
+
+class Masked(nn.Module):
+    """Masks all: PyTorch's result is zero, that of ONNX is none."""
+
+    def forward(self, x: Any) -> Any:
+        mask = torch.zeros(3, 3, dtype=torch.bool)
+        return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("module", "x", "reason"),
+    [
+        (Truncated(), torch.arange(2**30, 2**30 + 64), r"output 0 has \d\d wrong of 64"),
+        (Masked(), torch.randn(1, 1, 3, 8), "output 0 is off by .*, its largest element is 0"),
+    ],
+)
+def test_an_export_that_is_another_function_is_refused(
+    module: nn.Module, x: Any, reason: str
+) -> None:
+    with pytest.raises(InputError, match=f"computes something else: for the example, {reason}"):
+        made(module.eval(), x)
 
 
 class Counting(nn.Module):
@@ -371,9 +449,17 @@ class Noisy(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "reason"), [(Counting(), "changes 'calls'"), (Noisy(), "draws random numbers")]
+    ("module", "reason"),
+    [
+        (Counting(), "changes 'calls'"),
+        (Noisy(), "draws random numbers"),
+        (Complex(), "is complex, expected a type that ONNX has"),
+        (Silent(), "Silent: returns no tensor"),
+    ],
 )
-def test_modules_that_are_no_functions_are_refused(module: nn.Module, reason: str) -> None:
+def test_modules_that_are_no_functions_of_tensors_are_refused(
+    module: nn.Module, reason: str
+) -> None:
     with pytest.raises(InputError, match=reason):
         optimize_module(module.eval(), (torch.ones(3),))
 

@@ -11,6 +11,7 @@ from relational_tensat.base.errors import (
     InputError,
     LossError,
     MissingDependencyError,
+    ModelError,
     PrecisionError,
     VerificationError,
 )
@@ -229,7 +230,13 @@ def _check_files(
     with temporary_folder() as folder:
         before = original_file(files.original, files.before, folder)
         after = files.after or folder / "optimized.onnx"
-        save_model(files.folded, after, options.output.opset)
+        try:
+            save_model(files.folded, after, options.output.opset)
+        except ModelError:
+            from relational_tensat.formats.onnx_write import check_types  # seldom needed
+
+            check_types(before)  # the fault may be the original's
+            raise
         outcome = compare("the two files", files.original, before, after)
         if outcome.runs and is_quantized(files.original):
             check = compare_quantized(before, after, options.process.threads)
