@@ -20,6 +20,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from bench.fused.rows import one_thread_session
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.profile_file import load_profile
@@ -231,7 +232,7 @@ def run_kernel(name: str, heats: int) -> CRow:
     with tempfile.TemporaryDirectory() as folder:
         call, results, size = _kernel(model, Path(folder), feeds)
         one_pass = _pass(size, Path(folder))
-    session = _session(model)
+    session = one_thread_session(model)
     wanted = session.run(None, feeds)
     call()
     errors = [
@@ -277,14 +278,6 @@ def _kernel(
     return call, [made[results[name]] for name in graph.outputs], size
 
 
-def _session(model: onnx.ModelProto) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
 def _bound(session: Any, feeds: Mapping[str, Array]) -> Callable[[], None]:
     binding = session.io_binding()
     for name, value in feeds.items():
@@ -297,7 +290,7 @@ def _bound(session: Any, feeds: Mapping[str, Array]) -> Callable[[], None]:
 
 def _nothing() -> Callable[[], None]:
     model = _model([_node("Neg", ["x"], ["z"])], {"x": [1]}, ["z"], {})
-    return _bound(_session(model), {"x": np.ones(1, np.float32)})
+    return _bound(one_thread_session(model), {"x": np.ones(1, np.float32)})
 
 
 def _pass(size: int, folder: Path) -> Callable[[], None]:

@@ -66,7 +66,7 @@ def run_row(rows: int, columns: int, heats: int) -> RowRun:
     plain, norms = (row_model(rows, columns, has_norms=fused) for fused in (False, True))
     with tempfile.TemporaryDirectory() as folder:
         call = _kernel(plain, Path(folder), feeds)
-    one, other = _session(plain), _session(norms)
+    one, other = one_thread_session(plain), one_thread_session(norms)
     expected = one.run(None, feeds)[0]
     error = float(np.abs(call() - expected).max() / np.abs(expected).max())
     times: dict[str, list[float]] = {"c": [], "operators": [], "norms": []}
@@ -139,7 +139,8 @@ def _kernel(
     return lambda: function(*operands)
 
 
-def _session(model: onnx.ModelProto) -> Any:
+def one_thread_session(model: onnx.ModelProto) -> Any:
+    """Return a session of onnxruntime on one thread of the CPU."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(

@@ -24,9 +24,6 @@ def verdict(source: str, target: str, where: str = "") -> Verdict:
     return verify_rule(rule_of(source, target, where), trials=60, shrink=False)
 
 
-FILL = "(fill :value {} :dtype ?d :shape ?s)"
-
-
 @pytest.mark.parametrize(
     ("source", "target", "where"),
     [

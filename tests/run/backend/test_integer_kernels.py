@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,18 @@ def few_channels(path: Path) -> None:
     onnx.save(build.model({"x": [1, 3, 32, 32]}, {value: [1, 16, 26, 26]}), path)
 
 
-@pytest.mark.parametrize("save", [dynamic_attention_inputs, sum_and_mean, few_channels])
+def residual(dtype: Any) -> Callable[[Path], None]:
+    """Of int8 only what one operator reads is brought to uint8.
+
+    The others are dequantized, for each of them again; channels come last in kernels on integers.
+    """
+    return lambda path: onnx.save(residual_block(dtype), path)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [dynamic_attention_inputs, sum_and_mean, few_channels, residual(np.uint8), residual(np.int8)],
+)
 def test_the_kernels_of_a_file_are_those_that_onnxruntime_saves(save: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(path)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
-from relational_tensat import load_model, load_profile, save_model
+from relational_tensat import load_profile, save_model
 from relational_tensat.cost import as_source
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight
-from tests.quantized_models import residual_block
 from tests.run.backend.saved_kernels import (
     disagreement,
     predicted_kernels,
@@ -332,19 +329,3 @@ def test_computed_filters_keep_an_image_out_of_blocks(tmp_path: Path) -> None:
     saved = saved_kernels(tmp_path / "model.onnx")
     assert disagreement(predicted_kernels(costs.as_run(graph)), saved) == {}
     assert saved == {"ReorderInput": 1, "Conv": 2, "ReorderOutput": 1, "Mul": 1}
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-def test_kernels_on_integers_are_those_that_onnxruntime_saves(dtype: Any, tmp_path: Path) -> None:
-    """Of int8 only what one operator reads is brought to uint8.
-
-    The others are dequantized, for each of them again; channels come last in kernels on integers.
-    """
-    path = tmp_path / "model.onnx"
-    onnx.save(residual_block(dtype), path)
-    backend = load_backend("onnxruntime")
-    costs = BackendCosts(
-        as_source(load_profile("cpu")), backend, backend.rules(has_fixed_shapes=True)
-    )
-    predicted = predicted_kernels(costs.as_run(load_model(path)))
-    assert disagreement(predicted, saved_kernels(path)) == {}
