@@ -185,7 +185,7 @@ def _read_rules(
 
 
 def _is_of_a_model(rule: Rule, kind: str) -> bool:
-    """Whether a rule leads to a kernel that was made for it, or to a node with other bodies."""
+    """Whether a rule leads to a kernel that was made for it, or to an unknown operator in another form."""
     op = {"kernel": "fused", "body": "opaque"}.get(kind)
     return op is not None and f"Apply(op={op!r}" in repr(rule.targets)
 

@@ -192,7 +192,7 @@ def _rule(rule: Rule) -> dict[str, str]:
     key = content_hash(rule)
     verdict, kind = shipped_verdicts().get(key), "shipped"
     if verdict is None:
-        kind = {"fused": "kernel", "bodies": "body"}.get(rule.family, "own")
+        kind = {"fused": "kernel", "bodies": "body", "resizes": "body"}.get(rule.family, "own")
         verdict = cached_verdicts().get(key)
     status, evidence = ("", "") if verdict is None else (verdict.status, verdict.evidence)
     return {"text": rule_text(rule), "kind": kind, "verdict": status, "evidence": evidence}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import TypeGuard
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.egraph.enode_rows import gathered
 from relational_tensat.formats.onnx_opaque import decode, encode
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
-from relational_tensat.tensor import Array, Graph, Node, TensorType
+from relational_tensat.tensor import Array, Graph, Node, TensorType, ValueType
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.base import tensor
 from relational_tensat.tensor.types import AttrValue
@@ -28,6 +29,8 @@ FAMILY = "resizes"
 _FILE = f"{FAMILY}.rules"
 #: Elements of a matrix; of one for both axes at once, which is good for small images only.
 _MOST, _MOST_AT_ONCE = 1 << 20, 1 << 18
+#: Elements of an image that products are tried on.
+_LARGEST = 1 << 23
 #: Of the largest element: what rounding leaves of sums of 16 products.
 _TOLERANCE = 1e-5
 #: Others are not linear, or choose by rounding.
@@ -40,26 +43,26 @@ _SEED = 17
 def resize_rules(graph: Graph) -> list[Rule]:
     """Return rules by which nodes of a graph with fixed sizes are products.
 
-    Each says it of one operator with one operand for sizes or scales, which the rule names.
+    A rule matches nodes by their attributes. So those that share these, but not the image's type and the
+    operands behind it, are left as they are.
 
     Args:
         graph: equal weights are one.
     """
-    made: dict[tuple[object, ...], list[Rule]] = {}
+    alike: dict[object, list[Node]] = {}
     for node in graph.nodes:
-        if node.op != "opaque" or node.attrs["op_type"] != "Resize" or node.attrs["domain"]:
-            continue
-        kinds = [graph.types[name] for name in node.inputs]
-        key = (*sorted(node.attrs.items()), *map(str, kinds), *node.inputs[1:])
-        if key not in made:
-            made[key] = list(_rules_of(node, graph, len(made) + 1))
-    return [rule for rules in made.values() for rule in rules]
+        if node.op == "opaque" and node.attrs["op_type"] == "Resize" and not node.attrs["domain"]:
+            alike.setdefault(tuple(sorted(node.attrs.items())), []).append(node)
+    rules = []
+    for number, nodes in enumerate(alike.values(), 1):
+        if len({(graph.types[node.inputs[0]], *node.inputs[1:]) for node in nodes}) == 1:
+            rules += _rules_of(nodes[0], graph, number)
+    return rules
 
 
 def _rules_of(node: Node, graph: Graph, number: int) -> list[Rule]:
-    image = graph.types[node.inputs[0]]
-    result = graph.types[node.outputs[0]]
-    if not (_is_image(image) and _is_image(result) and image.shape[:2] == result.shape[:2]):
+    image, result = graph.types[node.inputs[0]], graph.types[node.outputs[0]]
+    if not (_is_image(image) and _is_image(result)) or image.shape[:2] != result.shape[:2]:
         return []
     original = decode(str(node.attrs["payload"]))
     values = {item.name: onnx.helper.get_attribute_value(item) for item in original.attribute}
@@ -70,17 +73,18 @@ def _rules_of(node: Node, graph: Graph, number: int) -> list[Rule]:
     if any(name not in graph.weights for name in node.inputs[1:]):
         return []
     resize = _Resize(node, graph, original)
+    ways = [at_once for at_once in (False, True) if resize.fits(at_once)]
     try:
-        agrees = resize.agrees()
+        agrees = bool(ways) and resize.agrees()
     except RelationalTensatError:  # onnxruntime does not run it so
         return []
-    return [
-        resize.rule(number, at_once=way) for way in (False, True) if agrees and resize.fits(way)
-    ]
+    return [resize.rule(number, at_once=at_once) for at_once in ways] if agrees else []
 
 
-def _is_image(kind: object) -> bool:
-    return isinstance(kind, TensorType) and kind.rank == _RANK and kind.dtype == _DTYPE
+def _is_image(kind: ValueType) -> TypeGuard[TensorType]:
+    if not isinstance(kind, TensorType) or kind.size > _LARGEST:
+        return False
+    return kind.rank == _RANK and kind.dtype == _DTYPE
 
 
 class _Resize:
@@ -108,17 +112,15 @@ class _Resize:
         image = np.random.default_rng(_SEED).standard_normal(self._shape)
         opaque = get_operator("opaque")
         (wanted,) = opaque.evaluate_typed([image, *given], kinds, self._node.attrs)
-        found = rows @ image @ columns.T
+        found = np.matmul(np.matmul(rows, image), columns.T)
         return bool(np.abs(found - wanted).max() <= _TOLERANCE * np.abs(wanted).max())
 
     def rule(self, number: int, *, at_once: bool) -> Rule:
         """Return a rule to products by a matrix for each axis, or by one for both."""
-        operands: list[Term] = [Var("x")]
-        for name in self._node.inputs[1:]:
-            kind = self._graph.weights[name].type
-            operands.append(
-                Apply("weight", (), _literals(name=name, dtype=kind.dtype, shape=kind.shape))
-            )
+        operands = [
+            Var("x"),
+            *(Var(name) for name, _ in zip("abc", self._node.inputs[1:], strict=False)),
+        ]
         source = _part(Apply("opaque", gathered(operands), _literals(**self._node.attrs)))
         way = "at-once" if at_once else "by-axes"
         law = "Resize(x) = x·B, places in rows" if at_once else "Resize(x) = A·x·B'"

@@ -263,4 +263,6 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
         "ort-rotary-of-rows",
         "ort-rows-and-columns-of-heads",
         "ort-scaled-and-shifted-in-blocks",
+        "ort-windows-and-biases-for-parts-of-channels",
+        "ort-windows-for-parts-of-channels",
     }
