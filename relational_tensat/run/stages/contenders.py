@@ -263,8 +263,8 @@ class TimedGraphs:
         """Return what is known of graphs that raced against a run's original.
 
         Args:
-            is_short: whether races are as short in all runs of this setting. Then another one is no clearer,
-                so a race that told nothing counts, too: a run that repeats this one has the same file.
+            is_short: whether races are short in all such runs. Then another one is no clearer, so one that
+                told nothing counts, too: a run that repeats this one has the same file.
         """
         options, contents = loaded.run.options, loaded.run.contents
         inputs = contents.of_arrays(loaded.inputs)

@@ -264,9 +264,9 @@ def _known_or_raced(
         found = {best.name: Raced(result.final, True, result.noise, now())}
         raced = _KernelRace(best, result.final, None, result.noise)
         if result.final.is_faster:
-            own = _raced(checked, plain, [replace(best, libraries=())])
-            found[f"{best.name}{_ALONE}"] = Raced(own.final, False, own.noise, now())
-            raced = replace(raced, alone=own.final)
+            without = _raced(checked, plain, [replace(best, libraries=())])
+            found[f"{best.name}{_ALONE}"] = Raced(without.final, False, without.noise, now())
+            raced = replace(raced, alone=without.final)
     # Whatever it says: a run that repeats this one has the same file, and is quick.
     before.keep(original, setting, found)
     return raced

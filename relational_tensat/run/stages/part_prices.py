@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from relational_tensat.cost import CostSource
 from relational_tensat.cost.key import graph_configurations
-from relational_tensat.tensor import Graph, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.uses import inference_nodes
 
 
@@ -56,7 +56,10 @@ def prices_us(parts: Sequence[Graph], costs: CostSource) -> list[float]:
 
 def _beside(parts: Sequence[Graph]) -> Graph:
     """Return one graph of all, each with names of its own."""
-    inputs, weights, nodes, outputs = {}, {}, [], []
+    inputs: dict[str, TensorType] = {}
+    weights: dict[str, Weight] = {}
+    nodes: list[Node] = []
+    outputs: list[str] = []
     for number, part in enumerate(parts):
 
         def own(names: Sequence[str], number: int = number) -> tuple[str, ...]:
