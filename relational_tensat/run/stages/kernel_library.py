@@ -10,9 +10,7 @@ winner races with its library, and without.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -33,36 +31,28 @@ from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
 from relational_tensat.cost.race import RACE_VERSION, RaceResult, Standing, race
-from relational_tensat.custom_ops.calls import op_of, ops_of_file
-from relational_tensat.custom_ops.function_check import compared_library, functions_of
-from relational_tensat.custom_ops.library import KernelOp, kernels_of
-from relational_tensat.custom_ops.overrides import OVERRIDES, can_override, override_library
+from relational_tensat.custom_ops.calls import op_of
+from relational_tensat.custom_ops.library import kernels_of
 from relational_tensat.custom_ops.part_times import PartTimes, SessionSetting
-from relational_tensat.custom_ops.parts import PartRow, gain_us, override_kernel, timed_parts
-from relational_tensat.custom_ops.places import disjoint_places, parts_in, with_places
+from relational_tensat.custom_ops.parts import PartRow, gain_us, timed_parts
 from relational_tensat.custom_ops.timed_part import TimedPart
-from relational_tensat.formats import save_model
 from relational_tensat.formats.frontend import file_digest, is_onnx
 from relational_tensat.formats.onnx_metadata import read_imports
 from relational_tensat.mugraph.fusion.candidates import with_numbers
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
-from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernels.emit_c import (
     CKernel,
     compiler,
     emitted_kernels,
     read_functions,
 )
-from relational_tensat.rules.backends.expand_to_onnx import expand_to_onnx
-from relational_tensat.run.backend_costs import BackendCosts
 from relational_tensat.run.end_to_end import RaceClock, inputs_to_time
 from relational_tensat.run.kernel_report import KernelForm, LibraryReport, RunningKernel
-from relational_tensat.run.reports import FusionReport, SizedResult, UsedKernel
+from relational_tensat.run.reports import FusionReport, UsedKernel
 from relational_tensat.run.stages.compare import original_file
+from relational_tensat.run.stages.kernel_files import WAYS, KernelFile, kernel_file
 from relational_tensat.run.stages.machine_file import portable_file
-from relational_tensat.run.stages.part_prices import prices_us as part_prices_us
 from relational_tensat.run.values import CheckedRun
-from relational_tensat.tensor import Graph
 from relational_tensat.verify import Verification, verify_files
 from relational_tensat.verify.sessions import Session
 
@@ -72,27 +62,6 @@ if TYPE_CHECKING:
 #: Seconds of the race of files.
 _BUDGET_S = 20.0
 _RUNS = 2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _KernelFile:
-    """A file with kernels.
-
-    Attributes:
-        overrides: kernels by the operators of onnxruntime that they replace.
-        parts: its kernels, each with how many calls there are.
-        name: how it got its kernels, and the hash of what it is.
-        sized: the graph at all sizes of a dynamic model.
-    """
-
-    graph: Graph
-    file: Path
-    ops: tuple[KernelOp, ...]
-    libraries: tuple[Path, ...]
-    overrides: Mapping[str, MuGraph]
-    parts: Mapping[TimedPart, int]
-    name: str
-    sized: SizedResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +75,7 @@ class _KernelRace:
         timed_before: when an earlier run timed it; "" where this one did.
     """
 
-    best: _KernelFile
+    best: KernelFile
     final: Standing
     alone: Standing | None
     noise: Standing
@@ -172,7 +141,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     parts = sorted(gaining, key=lambda part: (part.kernel.key, part.places[0].outputs))
     prices_us: dict[TimedPart, float] = {}
     given = parts, prices_us, proto, setting.opset, sized
-    variants = {way: partial(_variant, checked, way, *given) for way in _WAYS}
+    variants = {way: partial(kernel_file, checked, way, *given) for way in WAYS}
     raced = _known_or_raced(checked, plain, variants, RunsBefore(costs, key), times.setting)
     if raced is None:
         raise InputError(f"of {len(rows)} parts none has a faster kernel")
@@ -223,7 +192,7 @@ def _gain_us(part: TimedPart) -> float:
 def _known_or_raced(
     checked: CheckedRun,
     plain: Path,
-    variants: Mapping[str, Callable[[], _KernelFile | None]],
+    variants: Mapping[str, Callable[[], KernelFile | None]],
     before: RunsBefore,
     setting: str,
 ) -> _KernelRace | None:
@@ -274,99 +243,14 @@ def _known_or_raced(
 
 #: Of a file that is run without its library.
 _ALONE = " alone"
-#: The kernels that one extraction takes; all that gain alone; and the first with operators of onnxruntime
-#: replaced.
-_WAYS = ("extracted", "gaining", "replacing")
 
 
-def _is_same(one: _KernelFile, other: _KernelFile) -> bool:
+def _is_same(one: KernelFile, other: KernelFile) -> bool:
     kernels = ([n for n in each.graph.nodes if n.op == "fused"] for each in (one, other))
     return one.overrides == other.overrides and next(kernels) == next(kernels)
 
 
-def _variant(
-    checked: CheckedRun,
-    way: str,
-    parts: Sequence[TimedPart],
-    prices_us: dict[TimedPart, float],
-    plain: onnx.ModelProto,
-    opset: int,
-    sized: SizedKernels | None,
-) -> _KernelFile | None:
-    """Return a file with kernels; None where it would have none.
-
-    Args:
-        way: one of ``_WAYS``.
-        parts, prices_us: that gain; see ``_extracted``.
-        plain: the file without kernels, but for its large weights.
-        opset: of that file, and so of all that functions have of it.
-        sized: makes it for all sizes of a dynamic model.
-
-    Raises:
-        InputError: a file cannot be written, or its library is not right.
-    """
-    graph = checked.folded if sized is None else sized.result.folded[0]
-    run, output = checked.loaded.run, checked.loaded.output
-    assert output is not None
-    overrides: dict[str, MuGraph] = {}
-    if way == "replacing":
-        replaced = [name for name in OVERRIDES if can_override(name, plain)]
-        overrides = {name: override_kernel(name, checked.loaded.cost) for name in replaced}
-        own = {name.lower() for name in replaced}
-        parts = [p for p in parts if own.isdisjoint(node.op for node in p.places[0].nodes)]
-        if not overrides:
-            return None
-    result, is_gaining = None, way == "gaining"
-    fused = graph if is_gaining else _extracted(checked, graph, parts, prices_us)
-    if sized is not None:
-        taken = parts if is_gaining else parts_in(fused, parts)
-        result = sized.written(disjoint_places(graph, taken))
-        fused = result.folded[0]
-    elif is_gaining:
-        fused = with_places(graph, disjoint_places(graph, parts))
-    kernels = [node for node in fused.nodes if node.op == "fused"]
-    if not kernels and not overrides:
-        return None
-    file = run.files.enter_context(folder_beside(output)) / output.name  # alone, to be moved
-    if result is None:
-        save_model(fused, file, opset)
-    else:
-        result.save(file)
-    counts = Counter(str(node.attrs["mugraph"]) for node in kernels)
-    used = {part: counts[part.kernel.key] for part in parts if part.kernel.key in counts}
-    ops = ops_of_file(file, fused, [part.kernel for part in used])
-    libraries = [compared_library(ops, functions_of(file))] if ops else []
-    libraries += [override_library(overrides)] if overrides else []
-    content = " ".join([file_digest(file), *(library.parent.name for library in libraries)])
-    name = f"{way} {hashlib.sha256(content.encode()).hexdigest()}"
-    return _KernelFile(fused, file, ops, tuple(libraries), overrides, used, name, result)
-
-
-def _extracted(
-    checked: CheckedRun,
-    graph: Graph,
-    parts: Sequence[TimedPart],
-    prices_us: dict[TimedPart, float],
-) -> Graph:
-    """Return the graph with the kernels that make it the cheapest.
-
-    A kernel costs the share of its part's price that it takes of the part's time.
-
-    Args:
-        prices_us: of parts without kernels; those that are missing are added.
-    """
-    costs = checked.loaded.cost
-    if not parts or not isinstance(costs, BackendCosts):
-        return graph
-    missing = [part for part in parts if part not in prices_us]
-    if missing:
-        found_us = part_prices_us([part.plain for part in missing], costs)
-        prices_us.update(zip(missing, found_us, strict=True))
-    own = [replace(part.kernel, cost_us=part.share * prices_us[part]) for part in parts]
-    return expand_to_onnx(costs.with_kernels(graph, own), graph)
-
-
-def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) -> RaceResult:
+def _raced(checked: CheckedRun, plain: Path, variants: Sequence[KernelFile]) -> RaceResult:
     """Race files with kernels against the one without.
 
     Raises:
@@ -390,7 +274,7 @@ def _raced(checked: CheckedRun, plain: Path, variants: Sequence[_KernelFile]) ->
 
 
 def _compared(
-    checked: CheckedRun, best: _KernelFile, folder: Path, sized: SizedKernels | None
+    checked: CheckedRun, best: KernelFile, folder: Path, sized: SizedKernels | None
 ) -> Verification:
     """Compare a file with kernels, with its library and without, with the original.
 
@@ -428,7 +312,7 @@ def _compared(
     return outcome
 
 
-def _running(variant: _KernelFile) -> tuple[RunningKernel, ...]:
+def _running(variant: KernelFile) -> tuple[RunningKernel, ...]:
     return tuple(
         RunningKernel(
             f"fused_{part.kernel.key}",
@@ -453,7 +337,7 @@ def _emitted(kernel: OwnKernel) -> dict[str, CKernel]:
     )
 
 
-def _fusion(rows: Sequence[PartRow], best: _KernelFile) -> FusionReport:
+def _fusion(rows: Sequence[PartRow], best: KernelFile) -> FusionReport:
     used = [
         UsedKernel(
             part.kernel.key,

@@ -28,7 +28,7 @@ from relational_tensat.mugraph.fusion import kernel_builder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.run.account import Account
 from relational_tensat.run.result import report_schema
-from relational_tensat.run.stages import kernel_library
+from relational_tensat.run.stages import kernel_files, kernel_library
 from relational_tensat.run.stages.kernel_library import with_kernels
 from relational_tensat.run.values import CheckedRun
 from relational_tensat.tensor import Node, TensorType, build_graph
@@ -240,7 +240,7 @@ def test_one_extraction_takes_kernels_by_their_prices(runs: _Runs) -> None:
     (checked,), own = runs.checked, runs.parts
     costly = [replace(part, kernel_us=1e9) for part in own]
     for given, wanted in ((own, 2), (costly, 0), ([*own[:1], *costly[1:]], 1)):
-        taken = kernel_library._extracted(checked, checked.folded, given, {})
+        taken = kernel_files.extracted(checked, checked.folded, given, {})
         assert sum(node.op == "fused" for node in taken.nodes) == wanted
         assert [node.op for node in taken.nodes].count("matmul") == 1
 
