@@ -163,7 +163,7 @@ class CapturedRegion:
         made = artefact(key, "captured", export, self._options)
         session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
         expected = returned(module, tuple(tensors), {})
-        check_example("a part", expected, made.beside, session, tensors)
+        check_example("the graph", expected, made.beside, session, tensors)
         return _Weighted(watched, made.beside, session)
 
 

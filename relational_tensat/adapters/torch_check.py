@@ -79,6 +79,9 @@ def _difference(own: torch.Tensor, other: torch.Tensor) -> str:
         n_others = int((own != other).sum())
         return f"has {n_others} wrong of {own.numel()}" if n_others > _OTHERS * own.numel() else ""
     numbers, most = own.isfinite(), _OFF.get(own.dtype, _OFF_OTHERS)
+    one_sided = int((numbers != other.isfinite()).sum())
+    if one_sided:
+        return f"has {one_sided} elements of {own.numel()} that are finite on one side only"
     if not numbers.any():
         return ""
     own, other = own[numbers].double(), other[numbers].double()

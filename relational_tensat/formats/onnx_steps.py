@@ -320,8 +320,13 @@ def plan_steps(
     if origin is not None:
         needed = _needed(roots, steps)
         forms = ConstantForms(constants, origin.tensors.keys(), units)
-        for name, unit in forms.computed(needed).items():
-            steps.setdefault(name, _kept_step(_as_it_is(unit)))
+        computed = forms.computed(needed)
+        for unit in dict.fromkeys(computed.values()):
+            # A split of a constant gives several: it is written once, and the small ones as constants.
+            names = [name for name in unit.node.output if computed.get(name) is unit]
+            step = _kept_step(_as_it_is(unit, names))
+            for name in names:
+                steps.setdefault(name, step)
     needed = _needed(roots, steps)
     ordered = tuple(_ordered(needed, steps))
     written = {name: constants[name] for name in constants if name in needed and name not in steps}
@@ -332,8 +337,8 @@ def _kept_step(kept: Kept) -> ReadStep:
     return ReadStep(tuple(kept.inputs.values()), tuple(kept.outputs.values()), kept)
 
 
-def _as_it_is(unit: Unit) -> Kept:
-    outputs = filter(None, unit.node.output)
+def _as_it_is(unit: Unit, outputs: Sequence[str]) -> Kept:
+    """Return a node with these of its outputs."""
     return Kept(
         unit, {name: name for name in input_names(unit.node)}, {name: name for name in outputs}
     )

@@ -415,9 +415,21 @@ class Masked(nn.Module):
         return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
 
 
+class Mean(nn.Module):
+    """Of nothing, it is NaN in PyTorch, and zero in onnxruntime."""
+
+    def forward(self, x: Any) -> Any:
+        return x.mean(0)
+
+
 @pytest.mark.parametrize(
     ("module", "x", "reason"),
     [
+        (
+            Mean(),
+            torch.empty(0, 4),
+            "output 0 has 4 elements of 4 that are finite on one side only",
+        ),
         (Truncated(), torch.arange(2**30, 2**30 + 64), r"output 0 has \d\d wrong of 64"),
         (Masked(), torch.randn(1, 1, 3, 8), "output 0 is off by .*, its largest element is 0"),
     ],

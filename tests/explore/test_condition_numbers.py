@@ -103,6 +103,9 @@ _HARMFUL: Mapping[str, tuple[Graph, set[str]]] = {
     ),
 }  # fmt: skip
 _HARMLESS: Mapping[str, Graph] = {
+    "a large summand of each place of an image": chain(
+        step("add", 4000 * np.ones((2, 5))), conv(1), shape=(1, 3, 2, 5)
+    ),
     "one large summand": chain(step("add", 4000.0), step("sub", 4000.0)),
     "a summand that stays": chain(step("mul", 1e-6), step("add", 4000.0)),
     "a norm of a biased convolution": chain(conv(1, _VECTOR), norm(2, -1, 3, 0.1), shape=_IMAGE),

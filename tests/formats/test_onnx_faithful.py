@@ -295,6 +295,24 @@ def test_a_large_tensor_of_one_number_stays_computed() -> None:
     assert written(fold_weights(from_onnx_model(proto))) == proto
 
 
+@pytest.mark.parametrize("sizes", [[300, 300], [599, 1]])
+def test_parts_of_a_large_tensor_stay_computed_by_one_split(sizes: list[int]) -> None:
+    shape = constant("shape", [4, sum(sizes)], np.int64)
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["k"]),
+        helper.make_node("Split", ["k", "sizes"], ["a", "b"], axis=1),
+        helper.make_node("Add", ["x", "a"], ["y"]),
+        helper.make_node("Add", ["x", "b"], ["z"]),
+    ]
+    outputs = [tensor(name, [4, size]) for name, size in zip("yz", sizes, strict=True)]
+    proto = model(
+        nodes, [tensor("x", [4, 1])], outputs, [shape, constant("sizes", sizes, np.int64)]
+    )
+    result = written(fold_weights(from_onnx_model(proto)))
+    assert ops(result) == ["ConstantOfShape", "Split", "Add", "Add"]
+    assert_same_results(proto, result)
+
+
 def test_a_large_range_stays_computed() -> None:
     names = ("start", "limit", "delta")
     numbers = [

@@ -10,9 +10,16 @@ import duckdb
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 from relational_tensat import Options, Result, optimize, resume
-from relational_tensat.base.errors import InputError, RuleError, UsageError, VerificationError
+from relational_tensat.base.errors import (
+    InputError,
+    ModelError,
+    RuleError,
+    UsageError,
+    VerificationError,
+)
 from relational_tensat.cost import Profile, load_profile
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.explore import Exploration, IterationReport
@@ -26,6 +33,7 @@ from relational_tensat.run.summary import count_size_nodes
 from relational_tensat.run.values import ExploredRun, ExtractedRun, LoadedRun, Start
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.formats.dynamic.models import attention, mlp, saved
+from tests.formats.onnx_tools import model, tensor
 from tests.graphs import f32, shared_matmuls, weight
 
 RUN = load_profile("cpu").run
@@ -353,6 +361,20 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
         optimize(graph, output=tmp_path / "x.txt")
     with pytest.raises(UsageError, match="no input 'z'"):
         optimize(graph, Options.of(inputs={"z": tmp_path / "z.npy"}))
+
+
+def test_an_original_that_is_not_valid_is_named(tmp_path: Path) -> None:
+    """Its fault is not called one of the result, which has its nodes."""
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0),
+        helper.make_node("Relu", ["z"], ["r"]),
+        helper.make_node("Relu", ["r"], ["s"]),
+    ]
+    inputs = [tensor("x", [4], onnx.TensorProto.INT16), tensor("z", [4])]
+    outputs = [tensor("y", [], onnx.TensorProto.INT16), tensor("s", [4])]
+    proto = model(nodes, inputs, outputs)
+    with pytest.raises(ModelError, match=r"m\.onnx: not a valid ONNX model: .*ReduceMax"):
+        run(proto, tmp_path)
 
 
 def test_equal_branches_are_shared() -> None:

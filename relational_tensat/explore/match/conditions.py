@@ -104,6 +104,12 @@ class Affine:
 
     def product(self, op: str, matrix: Array, terms: int, unit: float) -> Affine:
         """Return the sums of so many products with a matrix, or with filters."""
+        # Counted from the last axis, channels come after the sizes of the image.
+        if op != "matmul" and any(
+            size > 1 and axis != matrix.ndim - 2
+            for axis, size in enumerate(reversed(self.offset.shape))
+        ):
+            return self.moved().product(op, matrix, terms, unit)
         sample = _sample(matrix)
         growth = math.sqrt(terms * float(np.square(sample).mean()))
         scale = np.asarray(growth * self.scale.max())
