@@ -269,9 +269,8 @@ def _misfit(program: torch.export.ExportedProgram) -> str:
     signature = program.graph_signature
     for name in (*signature.user_inputs, *signature.user_outputs):
         value = values.get(name) if isinstance(name, str) else None
-        if (
-            isinstance(value, torch.Tensor) and value.is_complex()
-        ):  # exporters would write two numbers
+        # Exporters would write two numbers.
+        if isinstance(value, torch.Tensor) and value.is_complex():
             return f"{name!r} is complex, expected a type that ONNX has"
     if not any(isinstance(each.arg, TensorArgument) for each in signature.output_specs):
         return "returns no tensor, expected one"

@@ -288,9 +288,8 @@ class _Writer:
             self._emitter,
         )
         self._emitter.finish(results, outputs, node.name)
-        if (
-            node.op == "fused"
-        ):  # a custom op of its name says nothing, and no bias joins a product then
+        # A custom op of its name says no types, and no bias joins a product behind it then.
+        if node.op == "fused":
             self._declare(node, outputs)
 
     def _write_opaque(self, node: Node) -> None:

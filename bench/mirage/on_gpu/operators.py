@@ -63,6 +63,8 @@ def apply(step: Operation, tensors: Mapping[str, Placed], dims: Dims) -> Placed:
     labels, operands = variables(dims), [tensors[name] for name in step.operands]
     if step.op == "matmul":
         return _product(operands, labels)
+    if step.op == "scale":
+        return Placed(labels, operands[0].along(labels) * step.attrs["value"])
     if step.op in _ELEMENTWISE:
         return Placed(labels, _ELEMENTWISE[step.op](*(x.along(labels) for x in operands)))
     if step.op not in _OVER_AXES:
