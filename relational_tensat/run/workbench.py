@@ -140,8 +140,8 @@ class EGraph(Closing):
             model: where the model is now, if not where it was.
 
         Raises:
-            InputError: the file is no such database, another process uses it, or its model is gone or has
-            changed.
+            InputError: the file is no such database, another process uses it, or its model is gone or
+                changed.
         """
         stored = read_run(Path(db))
         options = stored.options()
