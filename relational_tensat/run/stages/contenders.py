@@ -259,13 +259,8 @@ class TimedGraphs:
     seconds_before: float = 0.0
 
     @classmethod
-    def of(cls, loaded: LoadedRun, device: Device, *, is_short: bool = False) -> TimedGraphs:
-        """Return what is known of graphs that raced against a run's original.
-
-        Args:
-            is_short: whether races are short in all such runs. Then another one is no clearer, so one that
-                told nothing counts, too: a run that repeats this one has the same file.
-        """
+    def of(cls, loaded: LoadedRun, device: Device) -> TimedGraphs:
+        """Return what is known of graphs that raced against a run's original."""
         options, contents = loaded.run.options, loaded.run.contents
         inputs = contents.of_arrays(loaded.inputs)
         setting = json.dumps({"race": RACE_VERSION, "inputs": inputs})
@@ -276,7 +271,7 @@ class TimedGraphs:
         if options.costs.race_again:
             return cls(original, setting, before, contents, {}, run=run_hash)
         all_known = before.raced(original, setting)
-        known = {k: raced for k, raced in all_known.items() if is_short or raced.tells_something}
+        known = {key: raced for key, raced in all_known.items() if raced.tells_something}
         spent_s = before.seconds(run_hash, RACING) if run_hash else 0.0
         return cls(original, setting, before, contents, known, run=run_hash, seconds_before=spent_s)
 

@@ -236,8 +236,8 @@ def _known_or_raced(
             without = _raced(checked, plain, [replace(best, libraries=())])
             found[f"{best.name}{_ALONE}"] = Raced(without.final, False, without.noise, now())
             raced = replace(raced, alone=without.final)
-    # Whatever it says: a run that repeats this one has the same file, and is quick.
-    before.keep(original, setting, found)
+    if all(each.tells_something for each in found.values()):
+        before.keep(original, setting, found)
     return raced
 
 

@@ -92,7 +92,7 @@ def race_in_rounds(
     loaded, run, settled = extracted.loaded, extracted.loaded.run, extracted.start.settled
     if is_short:
         _check_modelled(loaded)
-    timed = TimedGraphs.of(loaded, device, is_short=is_short)
+    timed = TimedGraphs.of(loaded, device)
     if settled is not None:
         with run.phases.phase("whole"):
             return (yield from _settled_before(extracted, settled, timed))

@@ -77,23 +77,6 @@ def test_a_gain_that_time_does_not_confirm_is_none(device: CountingDevice, tmp_p
     assert not result.optimal
 
 
-def test_a_race_that_told_nothing_is_not_run_again(device: CountingDevice, tmp_path: Path) -> None:
-    """The second run has the same file; on a busy machine it may not even have the time to race."""
-    whole = len(shared_matmuls().nodes)
-    noisy = (0.5, 2.0)
-    device.speed = lambda graph: 1.0 if len(graph.nodes) == whole else noisy[device.heats % 2]
-    first = run(tmp_path)
-    heats = device.heats
-    again = run(tmp_path, force=True)
-    assert heats and device.heats == heats
-    assert first.unchanged and again.unchanged
-    assert first.race is not None and again.race is not None
-    assert not first.race.final.is_clear and again.race.final == first.race.final
-    assert "--set race-again=yes times them again" in again.race.outcome
-    run(tmp_path, force=True, race_again=True)
-    assert device.heats > heats
-
-
 def test_a_smaller_file_that_is_as_fast_is_written(device: CountingDevice, tmp_path: Path) -> None:
     device.speed = lambda graph: 1.0
     result = run(tmp_path)

@@ -39,7 +39,8 @@ from tests.with_compilers import needs_c
 
 DOMAIN = "relational_tensat.kernels"
 FASTER, SLOWER, SAME = (Standing(s, s - 0.01, s + 0.01, 5) for s in (1.5, 0.5, 1.0))
-UNCLEAR = Standing(1.1, 0.8, 1.5, 5)
+#: One that cannot decide, and one of a busy machine, which may be idle the next time.
+UNCLEAR, WIDE = Standing(1.0, 0.9, 1.1, 5), Standing(1.1, 0.8, 1.5, 5)
 
 
 def _model(folder: Path) -> Path:
@@ -272,6 +273,19 @@ def test_what_a_run_before_has_timed_and_raced_is_not_again(
     assert ["timed on" in each.outcome for each in libraries if each] == [False, True]
     assert len({(each.with_library, each.without) for each in libraries if each}) == 1
     assert len({tuple(k.name for k in each.kernels) for each in libraries if each}) == 1
+
+
+@needs_c
+def test_a_race_that_told_nothing_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
+    for name, standings, is_taken in (("busy", (WIDE,), False), ("idle", (FASTER, SAME), True)):
+        (tmp_path / name).mkdir()
+        library = _Runs(
+            tmp_path / name, monkeypatch, race_again=False, standings=standings
+        ).result.library
+        assert library is not None and library.is_taken == is_taken and not library.timed_before
 
 
 @needs_c
