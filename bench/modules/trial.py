@@ -115,7 +115,7 @@ def _timed(
 def _products_ms(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> float:
     """Return how long the products and convolutions alone take at the rate of a large product.
 
-    That is the rate of PyTorch or of onnxruntime, whichever is higher here. Nothing in float32 is faster.
+    That is the rate of PyTorch or of onnxruntime, whichever is higher here. Little in float32 is faster.
     """
     with FlopCounterMode(display=False) as counter:
         module(**kwargs)

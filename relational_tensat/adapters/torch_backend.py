@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree
 
 from relational_tensat.adapters.artefacts import artefact
-from relational_tensat.adapters.torch_check import check_example, returned
+from relational_tensat.adapters.torch_check import opened, returned
 from relational_tensat.adapters.torch_export import Calls, exported, graph_digest, is_open, write
 from relational_tensat.adapters.torch_session import TorchSession
 from relational_tensat.adapters.torch_weights import WatchedWeights, tensors_of
@@ -161,9 +161,8 @@ class CapturedRegion:
         examples = [(tensor.dtype, tuple(tensor.shape)) for tensor in tensors]
         key = graph_digest(self._graph, weights, examples, self._shapes, self._sizes)
         made = artefact(key, "captured", export, self._options)
-        session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
         expected = returned(module, tuple(tensors), {})
-        check_example("the graph", expected, made.beside, session, tensors)
+        session = opened("the graph", made, expected, made.beside, tensors)
         return _Weighted(watched, made.beside, session)
 
 

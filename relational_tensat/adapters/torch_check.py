@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from relational_tensat.adapters.artefacts import Artefact
 from relational_tensat.adapters.torch_export import Calls
 from relational_tensat.adapters.torch_session import TorchSession
 from relational_tensat.base.errors import InputError, first_line
@@ -43,32 +44,35 @@ def returned(
             ) from error
 
 
-def check_example(
+def opened(
     name: str,
+    made: Artefact[Any],
     leaves: Sequence[Any],
     calls: Calls,
-    session: TorchSession,
     tensors: Sequence[torch.Tensor],
-) -> None:
-    """Compare a session with its module, at the example.
+) -> TorchSession:
+    """Return the session of what was made of a module, which computes the same for the example.
 
     Args:
         name: of the module.
-        leaves: of what it returns.
+        made: the optimized file.
+        leaves: of what the module returns.
+        calls: how its inputs and outputs are nested.
         tensors: the example's.
 
     Raises:
-        InputError: it computes something else.
+        InputError: it computes something else, or its runtime does not open it.
     """
+    session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
     expected = [leaf for leaf, kind in zip(leaves, calls.returned, strict=True) if kind[0]]
-    found = session(tensors)
-    for place, (own, other) in enumerate(zip(expected, found, strict=True)):
+    for place, (own, other) in enumerate(zip(expected, session(tensors), strict=True)):
         difference = _difference(own.detach(), other)
         if difference:
             raise InputError(
                 f"{name}: its ONNX export computes something else: for the example, "
                 f"output {place} {difference}"
             )
+    return session
 
 
 def _difference(own: torch.Tensor, other: torch.Tensor) -> str:

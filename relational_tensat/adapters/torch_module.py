@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from relational_tensat.adapters.artefacts import artefact
-from relational_tensat.adapters.torch_check import check_example, returned
+from relational_tensat.adapters.torch_check import opened, returned
 from relational_tensat.adapters.torch_export import (
     Calls,
     bound,
@@ -21,7 +21,6 @@ from relational_tensat.adapters.torch_export import (
     tensors_in,
     write,
 )
-from relational_tensat.adapters.torch_session import TorchSession
 from relational_tensat.adapters.torch_weights import WatchedModule
 from relational_tensat.base.errors import UsageError
 from relational_tensat.formats import copy_model
@@ -159,10 +158,8 @@ class OptimizedModule(torch.nn.Module):
         name = type(module).__name__
         self._artefact = artefact(program_digest(program), name, export, self._options)
         self._calls = calls
-        made = self._artefact
-        self._session = TorchSession(made.path, made.runtime, has_kernels=made.has_kernels)
         tensors = calls.inputs(*bound(module, args, kwargs))
-        check_example(name, expected, calls, self._session, tensors)
+        self._session = opened(name, self._artefact, expected, calls, tensors)
         self._watched, self._signature = watched, inspect.signature(module.forward)
         self.__dict__["result"] = self._artefact.result
         self.optimizations += 1
