@@ -121,6 +121,7 @@ class Emitter:
         operands = [f"operand_{number}" for number in range(arity)]
         inner = Emitter(self.opset, FreshNames(operands))
         results = body(inner, operands)
+        name_slices(inner.nodes)
         constants = [
             onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
             for tensor in inner.initializers
@@ -198,6 +199,17 @@ class Emitter:
         if nodes and name:
             nodes[-1].name = name
         self._base = ""
+
+
+def name_slices(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Give nodes of slices names if they have none.
+
+    onnxruntime before 1.22 makes one Split of several, with the name of one of them and an ending. Two such
+    Splits of nodes without names have the same name, and it refuses its own model.
+    """
+    for node in nodes:
+        if node.op_type in ("Gather", "Slice") and not node.name:
+            node.name = node.output[0]
 
 
 def _attribute(name: str, value: Any) -> onnx.AttributeProto:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from relational_tensat.base.errors import ModelError, UsageError
-from relational_tensat.formats.onnx_emit import Emitter
+from relational_tensat.formats.onnx_emit import Emitter, name_slices
 from relational_tensat.formats.onnx_external import (
     mapped_array,
     save_skeleton,
@@ -209,6 +209,9 @@ class _Writer:
             slots = [part for value in graph.outputs for part in self._names.parts[value]]
             in_file = dict(zip(written_outputs(graph.metadata), slots, strict=False))
             hand_on(list(zip(self._plan.steps, written, strict=True)), self._origin, in_file)
+        for step, nodes in zip(self._plan.steps, written, strict=True):
+            if step.kept is None:
+                name_slices(nodes)
         for name, value in self._names.copies:
             self._emitter.emit("Identity", [value], [name])
         _drop_repeated_names(self._emitter.nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.with_compilers import needs_c
 pytestmark = needs_c
 #: How far off C may be beside NumPy in float32, and of the largest element.
 _TIMES, _ROUNDING = 8, 4e-6
+_ARM = ("aarch64-linux-gnu-gcc", "qemu-aarch64")
 
 
 def _regions(which: Iterable[int]) -> list[Region]:
@@ -58,7 +60,53 @@ def test_regions_compute_what_they_mean(which: range, tmp_path: Path) -> None:
     kernels = _emitted(regions)
     library = ctypes.CDLL(str(_compiled(_together(kernels), tmp_path, *FLAGS)))
     for region, kernel in zip(regions, kernels, strict=True):
-        _check(region, kernel, library)
+        given, made = _arrays(region)
+        getattr(library, kernel.name)(*(ctypes.c_void_p(a.ctypes.data) for a in (*given, *made)))
+        _check(region, kernel, made)
+
+
+@pytest.mark.skipif(None in map(shutil.which, _ARM), reason="ARM's compiler or emulator is missing")
+@pytest.mark.parametrize("which", [range(3), nightly(range(3, 150))])
+def test_regions_on_an_emulated_arm(which: range, tmp_path: Path) -> None:
+    """Without clones for x86; its vectors, and quotients fused with sums, are others."""
+    regions = _regions(which)
+    kernels = _emitted(regions)
+    arrays = [_arrays(region) for region in regions]
+    calls = []
+    for kernel, (given, made) in zip(kernels, arrays, strict=True):
+        sizes = [f"{array.nbytes}" for array in (*given, *made)]
+        operands = [f"taken({size})" for size in sizes[: len(given)]]
+        results = [f"void *y{n} = malloc({size})" for n, size in enumerate(sizes[len(given) :])]
+        names = [f"x{n}" for n in range(len(given))]
+        taken = [f"void *{n} = {operand}" for n, operand in zip(names, operands, strict=True)]
+        names += [f"y{n}" for n in range(len(made))]
+        given_back = [f"fwrite(y{n}, 1, {array.nbytes}, stdout)" for n, array in enumerate(made)]
+        steps = [*taken, *results, f"{kernel.name}({', '.join(names)})", *given_back]
+        calls.append(f"  {{ {'; '.join(steps)}; }}\n")
+    source, program = tmp_path / "main.c", tmp_path / "main"
+    main = f"int main(void) {{\n{''.join(calls)}  return 0;\n}}\n"
+    source.write_text(f"{_together(kernels)}{_TAKEN}{main}", encoding="utf-8")
+    flags = [flag for flag in FLAGS if flag not in ("-shared", "-fPIC")]
+    subprocess.run([_ARM[0], *flags, "-static", source, "-o", program, "-lm"], check=True)
+    data = b"".join(array.tobytes() for given, _ in arrays for array in given)
+    printed = subprocess.run([_ARM[1], program], input=data, capture_output=True, check=True).stdout
+    for region, kernel, (_, made) in zip(regions, kernels, arrays, strict=True):
+        for array in made:
+            array[...] = np.frombuffer(printed, np.float32, array.size).reshape(array.shape)
+            printed = printed[array.nbytes :]
+        _check(region, kernel, made)
+    assert not printed
+
+
+_TAKEN = """
+#include <stdio.h>
+#include <stdlib.h>
+static void *taken(size_t bytes) {
+  void *made = malloc(bytes);
+  if (fread(made, 1, bytes, stdin) != bytes) exit(1);
+  return made;
+}
+"""
 
 
 class _Off(Numbers):
@@ -89,12 +137,16 @@ class _Off(Numbers):
 _EPSILON = 2.0**-25
 
 
-def _check(region: Region, kernel: CKernel, library: ctypes.CDLL) -> None:
+def _arrays(region: Region) -> tuple[list[Array], list[Array]]:
+    """Return a region's operands, and what its results are written to."""
+    dims, (step,) = kernel_tensors(region.graph), region.graph.kernels
+    given = [turned(region.inputs[n], dims[n], region.lying[n]) for n in step.operands]
+    return given, [np.full([d.size for d in region.lying[n]], 7, np.float32) for n in step.outputs]
+
+
+def _check(region: Region, kernel: CKernel, made: Sequence[Array]) -> None:
     graph, dims = region.graph, kernel_tensors(region.graph)
     (step,) = graph.kernels
-    given = [turned(region.inputs[n], dims[n], region.lying[n]) for n in step.operands]
-    made = [np.full([d.size for d in region.lying[n]], 7, np.float32) for n in step.outputs]
-    getattr(library, kernel.name)(*(ctypes.c_void_p(a.ctypes.data) for a in (*given, *made)))
     with np.errstate(all="ignore"):
         wide = {name: value.astype(np.float64) for name, value in region.inputs.items()}
         exact = evaluate(graph, wide, Numbers("float64"))
