@@ -1,17 +1,20 @@
-"""Kernels as C beside what they replace: onnxruntime's nodes, and one pass over their operands and results.
+"""Kernels as C beside what they replace: a runtime's nodes, and one pass over their operands and results.
 
 Each model becomes one kernel. Times are of one thread's CPU, in turn, of arrays that stay where they are.
-Of onnxruntime's, what a session of one small node takes is taken off.
+OpenVINO has a thread of its own: where it is installed, times are wall times. Of a runtime's, those of one
+small node are taken off.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +43,14 @@ HEADER = (
     "MB",
     "C µs",
     "onnxruntime µs",
+    "OpenVINO µs",
     "pass µs",
     "by onnxruntime",
     "of a pass",
     "error",
 )
+_HAS_OPENVINO = find_spec("openvino") is not None
+_CLOCK = time.perf_counter if _HAS_OPENVINO else time.thread_time
 _SAMPLE_S = 4e-4
 _MOST_OPERATORS = 40
 
@@ -54,19 +60,21 @@ Model = Callable[[], onnx.ModelProto]
 
 @dataclass(frozen=True, slots=True)
 class CRow:
-    """A kernel; lower quartiles of CPU time in µs.
+    """A kernel; lower quartiles in µs.
 
     Attributes:
         megabytes: of operands and results.
-        c_us, onnxruntime_us, pass_us: the kernel; the model's nodes; a copy of as many bytes.
+        c_us, onnxruntime_us, openvino_us, pass_us: the kernel; the model's nodes in each runtime, NaN where
+            it is not installed; a copy of as many bytes.
         error: the largest, by the largest element of a result.
-    load: processes that wanted the processors of the machine in the last minute.
+        load: processes that wanted the processors of the machine in the last minute.
     """
 
     name: str
     megabytes: float
     c_us: float
     onnxruntime_us: float
+    openvino_us: float
     pass_us: float
     error: float
     load: float
@@ -232,15 +240,16 @@ def run_kernel(name: str, heats: int) -> CRow:
     with tempfile.TemporaryDirectory() as folder:
         call, results, size = _kernel(model, Path(folder), feeds)
         one_pass = _pass(size, Path(folder))
-    session = one_thread_session(model)
-    wanted = session.run(None, feeds)
+        openvino = _openvino(model, feeds, Path(folder)) if _HAS_OPENVINO else {}
+    wanted = one_thread_session(model).run(None, feeds)
     call()
     errors = [
         float(np.abs(own.ravel() - want.ravel()).max() / np.abs(want).max())
         for own, want in zip(results, wanted, strict=True)
     ]
     calls = {
-        "c": call, "onnxruntime": _bound(session, feeds), "nothing": _nothing(), "pass": one_pass
+        "c": call, "onnxruntime": _bound(model, feeds), "nothing": _bound(*_nothing()), "pass": one_pass,
+        **openvino,
     }  # fmt: skip
     times: dict[str, list[float]] = {each: [] for each in calls}
     for _ in range(heats):
@@ -248,7 +257,9 @@ def run_kernel(name: str, heats: int) -> CRow:
             times[each].append(_time_us(function))
     us = {each: statistics.quantiles(own, n=4)[0] for each, own in times.items()}
     runtime_us = us["onnxruntime"] - us["nothing"]
-    return CRow(name, size / 1e6, us["c"], runtime_us, us["pass"], max(errors), os.getloadavg()[0])
+    openvino_us = us["openvino"] - us["openvino nothing"] if openvino else math.nan
+    own = (us["c"], runtime_us, openvino_us, us["pass"])
+    return CRow(name, size / 1e6, *own, max(errors), os.getloadavg()[0])
 
 
 def _kernel(
@@ -278,7 +289,8 @@ def _kernel(
     return call, [made[results[name]] for name in graph.outputs], size
 
 
-def _bound(session: Any, feeds: Mapping[str, Array]) -> Callable[[], None]:
+def _bound(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Callable[[], None]:
+    session = one_thread_session(model)
     binding = session.io_binding()
     for name, value in feeds.items():
         binding.bind_cpu_input(name, value)
@@ -288,9 +300,21 @@ def _bound(session: Any, feeds: Mapping[str, Array]) -> Callable[[], None]:
     return lambda: session.run_with_iobinding(binding)
 
 
-def _nothing() -> Callable[[], None]:
+def _nothing() -> tuple[onnx.ModelProto, dict[str, Array]]:
     model = _model([_node("Neg", ["x"], ["z"])], {"x": [1]}, ["z"], {})
-    return _bound(one_thread_session(model), {"x": np.ones(1, np.float32)})
+    return model, {"x": np.ones(1, np.float32)}
+
+
+def _openvino(
+    model: onnx.ModelProto, feeds: Mapping[str, Array], folder: Path
+) -> dict[str, Callable[[], None]]:
+    from relational_tensat.cost.cpu.openvino_session import OpenVinoRun
+
+    calls: dict[str, Callable[[], None]] = {}
+    for name, (each, own) in {"openvino": (model, feeds), "openvino nothing": _nothing()}.items():
+        onnx.save(each, folder / f"{name}.onnx")
+        calls[name] = OpenVinoRun(folder / f"{name}.onnx", own, threads=1)
+    return calls
 
 
 def _pass(size: int, folder: Path) -> Callable[[], None]:
@@ -306,8 +330,8 @@ def _pass(size: int, folder: Path) -> Callable[[], None]:
 
 def _time_us(call: Callable[[], object]) -> float:
     call()
-    runs, started_s = 0, time.thread_time()
-    while (spent_s := time.thread_time() - started_s) < _SAMPLE_S:
+    runs, started_s = 0, _CLOCK()
+    while (spent_s := _CLOCK() - started_s) < _SAMPLE_S:
         call()
         runs += 1
     return 1e6 * spent_s / runs
@@ -317,6 +341,6 @@ def cells(row: CRow) -> list[str]:
     """Return a row of the table."""
     return [
         row.name, f"{row.megabytes:.2f}", f"{row.c_us:.1f}", f"{row.onnxruntime_us:.1f}",
-        f"{row.pass_us:.1f}", f"{row.onnxruntime_us / row.c_us:.1f}x",
-        f"{row.c_us / row.pass_us:.2f}", f"{row.error:.1e}",
+        "" if math.isnan(row.openvino_us) else f"{row.openvino_us:.1f}", f"{row.pass_us:.1f}",
+        f"{row.onnxruntime_us / row.c_us:.1f}x", f"{row.c_us / row.pass_us:.2f}", f"{row.error:.1e}",
     ]  # fmt: skip

@@ -27,7 +27,7 @@ from bench.common.table import table_row
 from bench.exports.catalogue import ALL_EXPORTS, EXPORTS, HELD_OUT, OF_A_DAY
 from bench.exports.kept_timings import Kept
 from bench.exports.models import make_all
-from bench.fused import blocks, c_kernels, exports, rows
+from bench.fused import blocks, c_kernels, exports, rows, versions
 from relational_tensat.base.errors import UsageError, check_choice
 
 #: Exports by what they were made for.
@@ -46,6 +46,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--c-kernels", action="store_true", help="time kernels as C, beside onnxruntime and a pass"
+    )
+    parser.add_argument(
+        "--versions",
+        nargs="+",
+        metavar="V",
+        help="of onnxruntime, to run MODEL in: a file with kernels",
     )
     parser.add_argument(
         "--exports",
@@ -81,11 +87,20 @@ def run(options: argparse.Namespace) -> int:
     """Measure, print, and keep.
 
     Raises:
-        UsageError: there is no such block.
+        UsageError: there is no such block, or --versions has no file.
         MissingDependencyError: with --rows or --c-kernels, there is no C compiler.
     """
     if options.exports:
         return run_exports(options)
+    if options.versions:
+        if len(options.models) != 1:
+            raise UsageError("--versions runs one MODEL, a file with kernels")
+        with tempfile.TemporaryDirectory(prefix="onnxruntime-") as temporary:
+            folder = options.folder or Path(temporary)
+            file = Path(options.models[0])
+            own = (versions.run_version(version, file, folder) for version in options.versions)
+            _shown(own, versions.HEADER, versions.cells)
+        return 0
     if options.c_kernels:
         of_kernels = (c_kernels.run_kernel(name, options.heats) for name in c_kernels.MODELS)
         shown = _shown(of_kernels, c_kernels.HEADER, c_kernels.cells)
