@@ -1,7 +1,8 @@
 """Reading an e-graph file of the egraph-serialize format into an extraction problem.
 
 ``{"nodes": {ID: {"op", "children": [ID…], "eclass", "cost", "subsumed"}}, "root_eclasses": […],
-"class_data": {…}}``. A child is an e-node that stands for its e-class. A cost that is not given
+"class_data": {…}}``. A child is an e-node that stands for its e-class, or a whole number, the e-class
+itself, as SmoothE's files of multipliers have it. A cost that is not given
 is 1, and may be negative: the cost of a graph is the sum over the e-nodes that its roots reach, each
 counted once. So a gain counts where a chosen e-node needs it. A subsumed e-node is not extracted. Fields
 that the format does not have, as benchmarks add them, are ignored and noted. Files may be compressed by
@@ -171,7 +172,7 @@ class _EGraphReader:
         self._check_inhabited(classes, node_class)
         ops, children, _, costs, _ = map(list, zip(*extracted.values(), strict=True))
         cost = self._costs(names, costs)
-        owner, child = self._edges(names, children, class_of)
+        owner, child = self._edges(names, children, class_of, index_of)
         root, n_classes = roots[0], len(classes)
         if len(roots) > 1:
             root, n_classes = n_classes, n_classes + 1
@@ -279,30 +280,42 @@ class _EGraphReader:
         raise self._refusal(place, f"{_short(costs[bad])}, expected a finite number")
 
     def _edges(
-        self, names: list[str], children: list[Any], class_of: Mapping[str, int]
+        self,
+        names: list[str],
+        children: list[Any],
+        class_of: Mapping[str, int],
+        index_of: Mapping[str, int],
     ) -> tuple[Ints, Ints]:
         """Return (e-node, child class) pairs as two arrays; pairs may be there twice."""
         if not _all_of(children, list):
             bad = next(index for index, part in enumerate(children) if not isinstance(part, list))
             self._fail(f"nodes[{names[bad]!r}].children", "expected a list of e-nodes")
+        known: Mapping[Any, int] = class_of
+        kinds = set(map(type, chain.from_iterable(children)))
+        if int in kinds:
+            numbered = {n: c for n, c in index_of.items() if n.isdecimal() and str(int(n)) == n}
+            known = {**class_of, **{int(n): c for n, c in numbered.items()}}
+        if not kinds <= {str, int}:
+            self._complain_of_children(names, children, known)
         try:
-            child = [class_of[name] for name in chain.from_iterable(children)]
-        except (KeyError, TypeError):  # not the name of an e-node, or no name
-            self._complain_of_children(names, children, class_of)
+            child = [known[name] for name in chain.from_iterable(children)]
+        except KeyError:
+            self._complain_of_children(names, children, known)
         owner = np.repeat(np.arange(len(names), dtype=np.int32), list(map(len, children)))
         return owner, np.array(child, dtype=np.int32)
 
     def _complain_of_children(
-        self, names: list[str], children: list[Any], class_of: Mapping[str, int]
+        self, names: list[str], children: list[Any], known: Mapping[Any, int]
     ) -> NoReturn:
-        """Name the first child that is no e-node of the file."""
+        """Name the first child that is no e-node, and no e-class, of the file."""
         name, index, child = next(
             (name, index, child)
             for name, part in zip(names, children, strict=True)
             for index, child in enumerate(part)
-            if not isinstance(child, str) or child not in class_of
+            if type(child) not in (str, int) or child not in known
         )
-        self._fail(f"nodes[{name!r}].children[{index}]", f"there is no e-node {_short(child)}")
+        kind = "e-class" if type(child) is int else "e-node"
+        self._fail(f"nodes[{name!r}].children[{index}]", f"there is no {kind} {_short(child)}")
 
     def _ignore_others(self, place: str, content: Mapping[str, Any], known: Container[str]) -> None:
         """Count the fields of an object that mean nothing here."""

@@ -28,7 +28,10 @@ def slow_nodes(text: str) -> list[Node] | None:
     if {str(node["eclass"]) for node in kept.values()} != classes:
         return None
     children = [child for node in kept.values() for child in node.get("children", [])]
-    if not all(isinstance(child, str) and child in nodes for child in children):
+    if not all(
+        child in nodes if isinstance(child, str) else _is_class(child) and str(child) in classes
+        for child in children
+    ):
         return None
     return [
         (
@@ -36,7 +39,10 @@ def slow_nodes(text: str) -> list[Node] | None:
             node["op"],
             str(node["eclass"]),
             float(node.get("cost", 1.0)),
-            frozenset(str(nodes[child]["eclass"]) for child in node.get("children", [])),
+            frozenset(
+                str(nodes[child]["eclass"] if isinstance(child, str) else child)
+                for child in node.get("children", [])
+            ),
         )
         for name, node in kept.items()
     ]

@@ -71,6 +71,14 @@ REWARDS = """{"nodes":{
   "d":{"op":"h","children":["b"],"eclass":"D","cost":-10.0}},
  "root_eclasses":["A"],"class_data":{}}"""
 
+#: A mapper of multipliers: children are classes, by whole numbers; an e-node has its name in it, too.
+BOOLE = """{"nodes":{
+  "0.0":{"op":"b04","children":[],"eclass":0,"cost":1,"id":"0.0"},
+  "12.0":{"op":"not","children":[0],"eclass":12,"cost":1,"id":"12.0"},
+  "12.1":{"op":"not","children":[7],"eclass":12,"cost":3,"id":"12.1"},
+  "7.0":{"op":"or","children":[12, 0],"eclass":7,"cost":1,"id":"7.0"}},
+ "root_eclasses":[7],"class_data":{}}"""
+
 FILES = {
     "egg": (EGG, 3.0, "ignored: 'comment' of the file"),
     "egglog": (EGGLOG, 2.0, ""),
@@ -78,6 +86,7 @@ FILES = {
     "lean-egg": (LEAN, 3.0, ""),
     "flexc": (FLEXC, 2.0, ""),
     "rewards": (REWARDS, 0.5, ""),
+    "boole": (BOOLE, 3.0, "ignored: 'id' of e-nodes (4 times)"),
 }
 
 

@@ -18,10 +18,12 @@ from tests.extract.interchange.slow_reader import Node, slow_nodes
 from tests.extract.interchange.test_egraph_json import example, node, written
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
-CLASSES = st.sampled_from(["A", "B", "C"])
+CLASSES = st.sampled_from(["A", "7", 7, "07", "0"])
+#: Mostly e-nodes; whole numbers are classes.
+CHILDREN = st.one_of(NAMES, NAMES, st.sampled_from([0, 7, 1]))
 ANYTHING = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.just("a"), st.just(["a"]),
-    st.just({}), st.just(10**400),
+    st.just([True]), st.just([7.0]), st.just([[]]), st.just({}), st.just(10**400),
 )  # fmt: skip
 
 
@@ -30,7 +32,7 @@ def nodes(draw: st.DrawFn) -> Any:
     """An e-node with its fields in any order, some left out, seldom one wrong."""
     fields: list[tuple[str, Any]] = [("op", "f"), ("eclass", draw(CLASSES))]
     for field, values in (
-        ("children", st.lists(NAMES, max_size=3)),
+        ("children", st.lists(CHILDREN, max_size=3)),
         ("cost", st.sampled_from([0, 1, 0.5, 2.25, -3])),
         ("subsumed", st.sampled_from([False, False, False, True])),
     ):
@@ -50,7 +52,7 @@ def files(draw: st.DrawFn) -> str:
         "root_eclasses": draw(st.lists(CLASSES, min_size=1, max_size=2)),
     }
     if draw(st.booleans()):
-        content["class_data"] = {key: {"x": 1} for key in draw(st.lists(CLASSES, max_size=1))}
+        content["class_data"] = {str(key): {"x": 1} for key in draw(st.lists(CLASSES, max_size=1))}
     return json.dumps(content)
 
 
@@ -133,6 +135,8 @@ def changed(**fields: Any) -> dict[str, Any]:
 MALFORMED: list[tuple[str, Any, int, str]] = [
     ("dangling child", changed(s=node("S", "gone")), 3,
      "nodes['s'].children[0]: there is no e-node 'gone'"),
+    ("dangling class", changed(s=node("S", 7)), 3,
+     "nodes['s'].children[0]: there is no e-class 7"),
     ("no root", {"nodes": example()["nodes"]}, 3,
      "root_eclasses: expected a list of e-classes, at least one"),
     ("root without e-nodes", {**example(), "root_eclasses": ["Z", "Y"]}, 3,
