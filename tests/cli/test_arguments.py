@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.models import GraphBuilder
 from relational_tensat import __version__
 from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.base.option import options_in
@@ -24,7 +25,6 @@ from relational_tensat.cli.run import _options
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.formats import save_model
-from relational_tensat.models import GraphBuilder
 from relational_tensat.mugraph.kernels import emission
 from relational_tensat.run.options import (
     CostOptions,
@@ -318,7 +318,7 @@ UNUSED = {
     "relational_tensat.cli.databases", "relational_tensat.cli.rules",
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
     "relational_tensat.explain", "relational_tensat.gpu",
-    "relational_tensat.formats.onnx_read", "relational_tensat.models",
+    "relational_tensat.formats.onnx_read",
     "relational_tensat.run.resume.record", "relational_tensat.run.resume.run_tables",
     "relational_tensat.rules.soundness.parallel", "relational_tensat.rules.soundness.rule_verification",
 }  # fmt: skip

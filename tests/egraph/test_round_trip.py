@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from bench.models import MODELS
 from relational_tensat.egraph import EGraph
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph, Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from tests.egraph.examples import many_outputs, opaque_of, pieces, repeated, wide_concat

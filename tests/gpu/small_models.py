@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from relational_tensat.models import MODELS
+from bench.models import MODELS
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
 from relational_tensat.verify.random_values import seeded_weights
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.cost import load_profile
 from relational_tensat.explore.subgraphs.cheap_graph import CheapGraph, Move, moved, moves_of
 from relational_tensat.explore.subgraphs.node_costs import NodeCosts, SignatureCosts
@@ -15,7 +16,6 @@ from relational_tensat.extract import extract
 from relational_tensat.extract.greedy.dag import greedy_dag
 from relational_tensat.extract.problem import dag_cost_us
 from relational_tensat.extract.tables import extraction_problem, signature_costs
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from tests.explore.subgraphs.side_by_side import original, random_steps, subgraphs_of, universe_of
 from tests.tiers import nightly
