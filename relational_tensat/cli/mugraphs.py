@@ -38,11 +38,7 @@ _FAILED = 4
 def _add_mugraph(parser: Parser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE",
-        help="a μGraph as JSON, or a file of Mirage's; or the key of a kernel that a search kept",
-    )  # fmt: skip
-    parser.add_argument(
-        "--graph", type=whole_number, default=0, metavar="N",
-        help="number of the μGraph, if the file has several [%(default)s]",
+        help="a μGraph as JSON, or the key of a kernel that a search kept",
     )  # fmt: skip
     parser.add_argument(
         "--db", type=Path, metavar="DB",
@@ -54,7 +50,7 @@ def _read_mugraph(args: argparse.Namespace) -> MuGraph:
     """Return the μGraph that was named.
 
     Raises:
-        InputError: its file is malformed, or has no such graph; or nothing has a kernel of that key.
+        InputError: its file is malformed, or nothing has a kernel of that key.
     """
     from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 
@@ -67,7 +63,7 @@ def _read_mugraph(args: argparse.Namespace) -> MuGraph:
         from relational_tensat.mugraph.candidate_cache import CandidateCache
 
         return CandidateCache.of_user().found(key)
-    return load_mugraph(args.file, args.graph)
+    return load_mugraph(args.file)
 
 
 def add_program(parser: Parser) -> None:
@@ -144,7 +140,7 @@ def show_arguments(parser: Parser) -> None:
         "--dtype", choices=_DTYPES, default="float16", metavar="TYPE",
         help=f"with --html: the element type: {', '.join(_DTYPES)} [%(default)s]",
     )  # fmt: skip
-    add_json(parser, "it as JSON, also a file of Mirage's")
+    add_json(parser, "it as JSON")
 
 
 def show_kernel(args: argparse.Namespace) -> int:
