@@ -1,8 +1,8 @@
 """Options: a field of a frozen dataclass has all that is to be known of one.
 
-That field gives the command line's flag, its help, default and converter, the check of its value, its JSON
-by group and field, the schema of that, and the page of the command line. Groups of options stand in the
-rooms that use them, and ``OptionTree`` puts groups together.
+That field gives the command line's flag, its help, default and converter, and the check of its value. It
+also gives its JSON by group and field, the schema of that, and the page of the command line. Groups of
+options stand in the rooms that use them, and ``OptionTree`` puts groups together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Graphs raced whole against the original: heats, and a test that ends when the order is clear.
 
-A heat runs all graphs in turn, each as a runtime has just loaded it: a graph that was loaded first, or lies
+A heat runs all graphs in turn, each as a runtime has just loaded it. A graph that was loaded first, or lies
 elsewhere in memory, is 5 to 10 % slower for no other reason. So heats are what is repeated, and their
 spread is the noise. A graph that is slower than another beyond the noise leaves the race (Birattari et al.
 2002, "A racing algorithm for configuring metaheuristics"). The winner is then compared with the original in

@@ -350,7 +350,7 @@ def moved_by_rounding(
     Inputs, weights and what is to be quantized are off by ``_COARSER`` roundings; no smaller difference
     passes a quantization. The error is what comes out, never a multiple of it: one step is no sign of two.
 
-    Masks are not moved: a mask near 1 is none, and (1 - mask) times the lowest number is far from 0 then.
+    Masks are not moved: with a mask near 1, (1 - mask) times the lowest number is far from 0.
 
     Raises:
         InputError: an operator cannot be computed.

@@ -112,7 +112,7 @@ class OnnxRuntimeDevice:
     def adapted(self, weights_bytes: int) -> OnnxRuntimeDevice:
         """Return the processor as a graph finds it whose weights are so many bytes.
 
-        Weights of a small graph stay in the L2 cache from one run to the next; a single operator that had
+        Weights of a small graph stay in the L2 cache from one run to the next. A single operator that had
         to fetch them there took up to a third longer than in the graph. Those of a large one are fetched
         from main memory.
         """
