@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from relational_tensat.rules.soundness.parallel import Verified
 
 
-def _count_text(count: int) -> str:
-    return "1 rule" if count == 1 else f"{count} rules"
-
-
 _MATCHES = """-- its matches: classes of its roots, and of the leaves of its sources
 SELECT id, root0, root1, b FROM application ORDER BY id"""
 _NONE = "-- it has no match, and runs no more than this"

@@ -45,29 +45,8 @@ class Progress(Protocol):
         """So many of so many configurations have been measured; 0 before the first."""
 
 
-class Silent:
+class Silent(Progress):
     """Progress that is not shown."""
-
-    def phase(self, name: str) -> None:
-        """Ignore it."""
-
-    def region(self, report: RegionReport) -> None:
-        """Ignore it."""
-
-    def iteration(self, report: IterationReport) -> None:
-        """Ignore it."""
-
-    def extraction(self, incumbent_us: float, bound_us: float) -> None:
-        """Ignore it."""
-
-    def extracted(self, entry: ExtractionEntry) -> None:
-        """Ignore it."""
-
-    def raced(self, report: RaceRound) -> None:
-        """Ignore it."""
-
-    def measuring(self, done: int, total: int) -> None:
-        """Ignore it."""
 
 
 @contextmanager
