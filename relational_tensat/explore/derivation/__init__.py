@@ -1,1 +1,0 @@
-"""Generic operands of a rule, and both of its sides on them."""
