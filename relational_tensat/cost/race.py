@@ -154,7 +154,7 @@ def heat_rounds(round_s: float) -> int:
 
 
 def least_heats_s(heat: TimingRound, numbers: Sequence[int]) -> float:
-    """Run a heat, which counts for nothing: libraries are loaded, memory is taken.
+    """Run a heat that counts for nothing: libraries are loaded, memory is taken.
 
     Returns:
         How many seconds as few heats take as say something.

@@ -299,7 +299,7 @@ def suspects_text(leaves: int, roots: int = 2) -> str:
     """Return the statement that fills ``suspect``: applications that may close a cycle, by heights.
 
     An application puts its roots above its variables. That closes no cycle if all variables of one match
-    lie lower than the roots of the others, which is so for most. Class ids are dense, so that a list of all
+    lie lower than the roots of the others. It is so for most. Class ids are dense, so that a list of all
     heights answers at once what a join for each variable would. Of rules with fewer sources than others, a
     root is 0 and has no height.
 

@@ -64,7 +64,7 @@ def cheapest_by_family(
     solve: Callable[[ExtractionProblem], Extraction],
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[FamilyChoice]:
-    """Yield choices in order of cost, which differ in families and in cost; the first is the cheapest.
+    """Yield choices that differ in families and in cost, the cheapest first.
 
     A family is only avoided where a graph can do without: the original graph's e-nodes always can be had.
 

@@ -1,7 +1,7 @@
 """The cheapest graph, found with as few measurements as decide it.
 
 Where costs are measured, an e-graph has far more kernels than any of its cheapest graphs. So the others are
-given bounds first, which are not above their costs (``cost.bound``). The cheapest graph under these is
+first given bounds that are not above their costs (``cost.bound``). The cheapest graph under these is
 extracted, its kernels are measured, and again, until it has measured kernels only. No other graph is then
 cheaper, as each costs at least what it does under the bounds. Each round measures a kernel at least, so
 there is an end; at worst all have been measured, as without bounds (lazy evaluation of edges, as in LazySP:

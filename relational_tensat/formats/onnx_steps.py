@@ -226,7 +226,7 @@ class _Unfusing:
         return number
 
     def _is_weight(self, node: Node) -> bool:
-        """Whether a constant is a weight of the file, which is then used in its place."""
+        """Whether a constant is a weight of the file; that is then used in its place."""
         kind, value = self._graph.types[node.outputs[0]], repr(node.attrs["value"])
         name = self._numbers.get((kind, value)) if isinstance(kind, TensorType) else None
         if name is None or node.outputs[0] in self._graph.outputs or self._is_other(name):

@@ -115,7 +115,7 @@ def crossings(
 def crossing_draws(
     graph: Graph, seed: int, inputs: Mapping[str, Array]
 ) -> Iterator[Mapping[str, Array]]:
-    """Draw inputs until there are many floats, every other time whole numbers, which steps lie at.
+    """Draw inputs until there are many floats; every other time whole numbers, where steps lie.
 
     Args:
         inputs: given ones, which stay as they are.

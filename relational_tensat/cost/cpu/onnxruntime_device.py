@@ -182,7 +182,7 @@ class OnnxRuntimeDevice:
         return [self._models[graph] for graph in graphs]
 
     def _model_of(self, graph: Graph) -> bytes | Path:
-        """Return a graph as ONNX; many weights are in a file of their own, which sessions map."""
+        """Return a graph as ONNX; many weights are in a file of their own, for sessions to map."""
         model = to_onnx_model(graph)
         if weight_bytes(graph) < _MANY_WEIGHT_BYTES:
             content: bytes = model.SerializeToString()

@@ -108,7 +108,7 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
 
 
 def warm(function: Callable[[], None], before: Callable[[], None]) -> None:
-    """Bring a function's data back, which others may have displaced; then the required state."""
+    """Bring back a function's data that others may have displaced; then the required state."""
     function()
     before()
 
