@@ -254,9 +254,13 @@ def choices(group: type, field: str) -> Collection[str]:
     return values
 
 
-@cache
 def options_of(group: type) -> tuple[Option, ...]:
     """Return the options of a group."""
+    return _read_all(group)
+
+
+@cache
+def _read_all(group: type) -> tuple[Option, ...]:
     hints = get_type_hints(group)
     return tuple(
         _read(field, hints[field.name])
