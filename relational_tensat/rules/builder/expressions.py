@@ -14,7 +14,7 @@ from relational_tensat.tensor.types import AttrValue
 ValueLike: TypeAlias = "Value | Choice | AttrValue"
 
 
-class _Expression:
+class _WrittenForm:
     __slots__ = ("syntax",)
 
     def __init__(self, syntax: Syntax) -> None:
@@ -29,13 +29,13 @@ class _Expression:
         return f"{type(self).__name__}({syntax_text(self.syntax)})"
 
 
-class Tensor(_Expression):
+class Tensor(_WrittenForm):
     """An operand: a variable, or an operator's result."""
 
     __slots__ = ()
 
 
-class Value(_Expression):
+class Value(_WrittenForm):
     """An attribute's value or a condition: a variable, or what a function makes of others.
 
     ``==``, ``<`` and the like make conditions, ``+``, ``//`` and the like values. A condition has no truth
