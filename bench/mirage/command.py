@@ -111,7 +111,7 @@ def _measure(options: argparse.Namespace) -> None:
 
 def _search(options: argparse.Namespace) -> None:
     runs: list[tuple[SearchRun, str]] = []
-    over: set[tuple[str, tuple[str, ...]]] = set()
+    over: set[tuple[str, tuple[str, ...], str]] = set()
     print(line(SEARCH_HEADER), flush=True)
     for case, search_options in _ablations(options):
         kind = case.name, search_options.disable

@@ -103,7 +103,8 @@ def test_where_few_operators_meet_the_limit_more_are_not_tried(
 ) -> None:
     def measure_search(case: Case, options: SearchOptions) -> SearchRun:
         is_complete = "pruning" not in options.disable or options.max_operators < 5
-        run = search_run(case.name, options.disable)
+        processes = 1 if options.on == "here" else 2
+        run = replace(search_run(case.name, options.disable), processes=processes)
         return replace(run, max_operators=options.max_operators, is_complete=is_complete)
 
     monkeypatch.setattr(command, "measure_search", measure_search)
