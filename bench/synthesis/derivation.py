@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from bench.synthesis.configurations import generic_configurations
 from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
-from relational_tensat.explore.sides import SideGraphs, both_sides
+from relational_tensat.explore.derivation.configurations import generic_configurations
+from relational_tensat.explore.derivation.sides import SideGraphs, both_sides
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.draws import RuleConfiguration

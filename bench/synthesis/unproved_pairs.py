@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from bench.synthesis.derivation import DerivationEffort, explored, unproven
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.sides import NodeBuilder, Value, as_graph
+from relational_tensat.explore.derivation.sides import NodeBuilder, Value, as_graph
 from relational_tensat.rules.model import Literal, Rule, Term, Var
 from relational_tensat.tensor.types import TensorType
 

@@ -186,7 +186,7 @@ class IrEmitter:
         raise NoFormError(f"{domain}.{name}")
 
     def named(self, value: onnx_ir.Value) -> str:
-        """Return the name of a value; operators may use it from now on."""
+        """Return the name of a value, which operators may use from now on."""
         self.values[token(value)] = value
         return token(value)
 

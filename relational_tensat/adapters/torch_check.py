@@ -51,7 +51,7 @@ def opened(
     calls: Calls,
     tensors: Sequence[torch.Tensor],
 ) -> TorchSession:
-    """Return the session of what was made of a module: it computes the same for the example.
+    """Return the session of what was made of a module, which computes the same for the example.
 
     Args:
         name: of the module.

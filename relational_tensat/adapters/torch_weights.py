@@ -162,7 +162,7 @@ def _objects(
 
 
 def _reader(addresses: Sequence[int], unit: int) -> Callable[[], Any]:
-    """Return a reader of so many bytes at addresses that are multiples of it."""
+    """Return what reads so many bytes at addresses, which are multiples of it."""
     start = min(addresses, default=0)
     if not addresses:
         return lambda: np.empty(0, np.uint8)

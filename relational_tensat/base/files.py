@@ -205,7 +205,7 @@ def write_aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """Give a fresh hidden folder beside ``path``; it is removed at the end.
+    """Give a fresh hidden folder beside ``path``, which is removed at the end.
 
     Raises:
         InputError: the folder of ``path`` does not exist or cannot be written.

@@ -86,7 +86,7 @@ class PrivateFolder(Closing):
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a private folder among the system's temporary files; it is removed at the end."""
+    """Give a private folder among the system's temporary files, which is removed at the end."""
     with PrivateFolder(Path(gettempdir())) as folder:
         yield folder.path
 

@@ -120,7 +120,7 @@ def _is_of_others(db: Path) -> bool:
 
 
 def check_folder(folder: Path | None) -> None:
-    """Check that files may be written into a folder; it need not be there yet.
+    """Check that files may be written into a folder, which need not be there yet.
 
     Raises:
         UsageError: a file is there or above it, or nothing may be made there.

@@ -98,7 +98,7 @@ class HtmlTable:
 
 @dataclass(frozen=True, slots=True)
 class HtmlLink:
-    """A cell that leads to a file, named beside the page's own."""
+    """A cell that leads to a file, which is named beside the page's own."""
 
     text: str
     path: str

@@ -182,7 +182,7 @@ class Watch:
             raise KeyboardInterrupt
 
     def guard(self, stop: Callable[[], None], limit_s: float | None) -> Guard:
-        """Return a guard of statements. A limit or Ctrl-C ends them without ending this watch."""
+        """Return a guard of statements, which a limit or Ctrl-C ends without ending this watch."""
         return Guard(stop, min(math.inf if limit_s is None else limit_s, self.seconds_left))
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:

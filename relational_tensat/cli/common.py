@@ -42,11 +42,11 @@ def add_dims(parser: Parser) -> None:
     )  # fmt: skip
 
 
-def add_rule_files(parser: Parser, flag: str, metavar: str) -> None:
-    """Declare the repeatable flag that names rule files."""
+def add_rule_files(parser: Parser, flag: str, metavar: str, purpose: str = "") -> None:
+    """Declare the repeatable flag that names rule files; ``purpose`` is put before its help."""
     parser.add_argument(
         flag, type=Path, action="append", default=[], metavar=metavar,
-        help="a rule file or folder, instead of the rules that ship (repeatable)",
+        help=f"{purpose}a rule file or folder, instead of the rules that ship (repeatable)",
     )  # fmt: skip
 
 

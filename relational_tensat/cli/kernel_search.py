@@ -77,7 +77,7 @@ def _found(args: argparse.Namespace) -> tuple[list[ModelRegion], list[RegionRow]
 
 
 def _stored(path: Path) -> tuple[list[ModelRegion], list[RegionRow]]:
-    """Return the rows of a database, and the regions; that of a run has no regions.
+    """Return the rows of a database, and the regions, which that of a run has not.
 
     Raises:
         InputError: it is no database of a run with ``--fuse``, or of this command.

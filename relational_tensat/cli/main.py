@@ -67,8 +67,9 @@ def _end(code: int) -> NoReturn:
     """End the process at once.
 
     By then files are written and databases are closed. Python would take its modules and objects apart one
-    by one. Nobody would see that, and it took 4 % of a run. What is to happen at exit (a profiler's report)
-    does not: give ``main`` to a profiler.
+    by one, which nobody would see; that took 4 % of a run. What is to happen at exit (a profiler's report)
+    does
+    not: give ``main`` to a profiler.
     """
     ignore_ctrl_c()
     for stream in (sys.stdout, sys.stderr):

@@ -122,7 +122,7 @@ _REDUCTIONS_SHOWN = 3
 
 
 def reduced_line(summary: ExtractionSummary) -> str:
-    """Return the line with the sizes before and after the reductions."""
+    """Return the line with the sizes before and after the reductions, which were made."""
     dropped = sorted(summary.reductions.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{name} {count:,}" for name, count in dropped[:_REDUCTIONS_SHOWN]]
     more = [f"{len(dropped) - _REDUCTIONS_SHOWN} more"] if len(dropped) > _REDUCTIONS_SHOWN else []

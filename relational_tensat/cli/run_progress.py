@@ -213,7 +213,7 @@ class ConsoleProgress(BriefProgress):
 
 
 class LiveProgress:
-    """Shows one line, written again and again: time, phase, best graph so far, race."""
+    """Shows one line, which is written again and again: time, phase, best graph so far, race."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live  # few commands need it

@@ -1,9 +1,9 @@
 """No more than what a configuration costs that nobody has measured.
 
-A choice can be settled with such bounds in place of costs. Replace every unmeasured cost by a bound that is
-not above it. Let the cheapest graph under these have measured kernels only. Then its cost is its real one.
-Every other graph really costs at least as much as under the bounds, and so no less. So nothing that is
-unmeasured is in a cheaper graph (``extract/few_measurements.py`` measures until that is so).
+A choice can be settled with such bounds in place of costs. Replace every unmeasured cost by a bound that
+is not above it. Let the cheapest graph under these have measured kernels only. Then its cost is its real
+one. Every other graph really costs at least as much as under the bounds, which is no less. So nothing
+that is unmeasured is in a cheaper graph (``extract/few_measurements.py`` measures until that is so).
 
 Of any kernel only one thing holds: it takes more than no time. Where an operator has been measured fewer
 than ``FEWEST`` times, the bound is 0. Beyond that the bound rests on a premise, which reports state. The

@@ -59,7 +59,7 @@ def fixed_list_column(rows: NDArray[np.int32]) -> pa.Array:
 def plain_columns(columns: Mapping[str, Sequence[Any]]) -> dict[str, NDArray[Any]] | None:
     """Return lists as arrays that DuckDB reads as they are; None where one of them cannot be.
 
-    Numbers, booleans and text without None; not NaN: DuckDB takes that for NULL. Lists of integers go as
+    Numbers, booleans and text without None; not NaN, which DuckDB takes for NULL. Lists of integers go as
     text, which it casts to a column's type: its appender, which takes lists, takes 4 ms when first called.
     """
     arrays: dict[str, NDArray[Any]] = {}

@@ -1,7 +1,7 @@
 """The schema: the published tables of a run, and the working tables of its stages.
 
-Files of ``sql/schema`` have the tables, a purpose a file. Each table, view and column has a COMMENT. A
-database in a file keeps it, so that the file alone explains itself.
+Files of ``sql/schema`` have the tables, a purpose a file. Each table, view and column has a COMMENT, which
+a database in a file keeps, so that the file alone explains itself.
 
 Working tables are the temporary tables of all stages (``sql/schema/working.sql``). Those that are empty at
 first are created from the declaration. Those that hold the rows of a query are created with them, by the

@@ -186,7 +186,7 @@ class Replay:
         return False
 
     def _reach(self, node: RewrittenNode, goal: int) -> None:
-        """Rewrite a node that is not fixed until it has the required form."""
+        """Rewrite a node, which is not fixed, until it has the required form."""
         attempts: Counter[tuple[int, Walk]] = Counter()
         walked: set[tuple[int, Walk]] = set()
         banned: set[Walk] = set()
@@ -280,7 +280,7 @@ class Replay:
                 self._find_operands(child, match, operand)
 
     def _make_alike(self, parent: RewrittenNode, index: int, model: RewrittenNode) -> None:
-        """Make an operand the same as another node: a rule requires it."""
+        """Make an operand the same as another node, which a rule requires to be equal."""
         model = model.now()
         node = parent.child(index)
         self._state.add_terms(self._term_of, self._terms, (node, model))

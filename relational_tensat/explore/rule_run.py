@@ -23,10 +23,9 @@ from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.egraph import EGraph, restore_egraph
 from relational_tensat.egraph.schema import create_tables
 from relational_tensat.explore import ExplorationOptions, Observer, explore
-from relational_tensat.explore.sides import both_sides
+from relational_tensat.explore.derivation.configurations import generic_configurations
+from relational_tensat.explore.derivation.sides import both_sides
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_configuration
-from relational_tensat.rules.soundness.requirements import DrawPlan
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators.samples import SeededChoices
 
@@ -118,9 +117,6 @@ def literal(value: Any) -> str:
 #: So many e-nodes a rule may add where it is shown what it runs.
 _NODE_BUDGET = 1_000_000
 
-#: So often operands are drawn for a rule until it applies to them.
-_MOST_DRAWN = 4_000
-
 #: Statements that log what a run did: no part of what a rule runs.
 _LOG = frozenset(
     {"egraph/next_ids", "explore/forget_exploration", "insert rule", "match/matches_by_rule"}
@@ -133,25 +129,15 @@ CHANGED = ("head", "signature", "enode", "eclass", "union_log")
 def run_on_sources(rule: Rule) -> list[RecordedStatement]:
     """Return what a rule runs in an e-graph that has nothing but its sources; nothing if none is found."""
     everywhere = rule.everywhere
-    configuration = _drawn(everywhere)
-    if configuration is None:
+    configurations = generic_configurations(everywhere, 1, SeededChoices(rule.name))
+    if not configurations:
         return []
-    sides = both_sides(everywhere, [configuration])
+    sides = both_sides(everywhere, configurations)
     sources = tuple(dict.fromkeys(source for source, _ in sides.pairs[0]))
     with temporary_folder() as folder:
         path = folder / "sources.duckdb"
         EGraph.create(replace(sides.graph, outputs=sources), path).close()
         return run_on_database(everywhere, path)
-
-
-def _drawn(rule: Rule) -> RuleConfiguration | None:
-    """Return operands on which a rule applies; None where none are found."""
-    plan, choices = DrawPlan(rule), SeededChoices(rule.name)
-    for _ in range(_MOST_DRAWN):
-        configuration = draw_configuration(plan, choices)
-        if configuration is not None and configuration.instantiate(rule) is not None:
-            return configuration
-    return None
 
 
 def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:

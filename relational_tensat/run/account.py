@@ -53,7 +53,7 @@ def search_text(result: Result) -> str:
 
 
 def proof_text(result: Result) -> str:
-    """Return what the extractor proved of the costs; these are sums over operators."""
+    """Return what the extractor proved of the costs, which are sums over operators."""
     estimates = result.costs.estimates
     under = f", under costs of which {estimates}" if estimates else ""
     if result.exhaustive:

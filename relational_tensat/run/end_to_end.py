@@ -161,8 +161,8 @@ def unmasked(inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Return inputs whose truth values are all false: masks that mask nothing.
 
     The exponentials of masked scores are denormal numbers, with which processors take far longer: softmax
-    of encoder_block's scores 23 µs instead of 6 where half of them are masked. No sum over operators knows
-    that: it is a property of the data.
+    of encoder_block's scores 23 µs instead of 6 where half of them are masked. That is a property of
+    the data, which no sum over operators knows.
     """
     return {
         name: np.zeros_like(value) if value.dtype == np.bool_ else value

@@ -90,7 +90,7 @@ class Place:
 def placed(
     model: Any, output: str | Path | DefaultOutput | None, options: Options
 ) -> Iterator[Place]:
-    """Give the place of a model for the length of a run; the model may be in memory.
+    """Give the place of a model, which may be in memory, for the length of a run.
 
     Raises:
         UsageError: it is no model.

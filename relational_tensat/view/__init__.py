@@ -2,7 +2,7 @@
 
 ``collect`` reads what the page of a run's database shows, ``write_page`` makes the page of that. The
 content of a page is plain data (``data``), collected from the tables. TypeScript in ``page/`` draws it;
-``npm run build`` makes ``bundle/``, and that is committed: only changes of the drawing need node.
+``npm run build`` makes ``bundle/``, which is committed, so that only changes of the drawing need node.
 
 The names below are imported when they are first used: most runs have no page.
 """

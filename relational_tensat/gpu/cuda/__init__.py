@@ -1,6 +1,6 @@
 """Kernels on a real GPU.
 
-PyCUDA owns device, memory, modules, streams and events, in the primary context; the libraries share it.
+PyCUDA owns device, memory, modules, streams and events, in the primary context, which the libraries share.
 Products go to cuBLASLt, convolutions and pools to cuDNN, through ``ctypes`` on their shared libraries
 (``modules`` says why). All others, and those that the libraries refuse, run on kernels of our own.
 """

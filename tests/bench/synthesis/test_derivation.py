@@ -10,7 +10,7 @@ import pytest
 from bench.__main__ import main
 from bench.synthesis.derivation import DerivationEffort, derive_rule, derive_rules
 from relational_tensat.rules.library import load_rules, taso_rules
-from tests.bench.synthesis.examples import ASSOCIATES, COMMUTES, ROTATES, rule
+from tests.explore.derivation.examples import ASSOCIATES, COMMUTES, ROTATES, rule
 
 TASO = {law.name: law for law in taso_rules()}
 SHIPPED = [law.everywhere for law in load_rules()]

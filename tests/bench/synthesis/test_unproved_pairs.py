@@ -6,7 +6,7 @@ from bench.synthesis.derivation import DerivationEffort
 from bench.synthesis.unproved_pairs import TermPair, unproved_pairs
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor.types import TensorType
-from tests.bench.synthesis.examples import ASSOCIATES, COMMUTES
+from tests.explore.derivation.examples import ASSOCIATES, COMMUTES
 
 _INPUTS = {name: TensorType("float32", (3, 5)) for name in "xyz"}
 _EFFORT = DerivationEffort(iterations=4, e_nodes=2_000)

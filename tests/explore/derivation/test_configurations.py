@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bench.synthesis.configurations import (
+from relational_tensat.base.files import resource_dir
+from relational_tensat.explore.derivation.configurations import (
     generic_configurations,
     pattern,
     retyped,
     spread,
 )
-from relational_tensat.base.files import resource_dir
 from relational_tensat.rules.instance import source_nodes
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Literal, Rule
@@ -18,7 +18,7 @@ from relational_tensat.rules.soundness.draws import RuleConfiguration, draw_conf
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.tensor.types import TensorType
-from tests.bench.synthesis.examples import COMMUTES, rule
+from tests.explore.derivation.examples import COMMUTES, rule
 
 PRODUCT = rule("product-of-3", "(matmul (matmul ?a ?b) ?c)", "(matmul ?a (matmul ?b ?c))")
 ONE_SHAPE = rule("sum-of-one-shape", "(add ?x ?y)", "(add ?y ?x)", "(= (shape ?x) (shape ?y))")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.synthesis.configurations import generic_configurations
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
-from relational_tensat.explore.sides import both_sides
+from relational_tensat.explore.derivation.configurations import generic_configurations
+from relational_tensat.explore.derivation.sides import both_sides
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.operators.samples import SeededChoices
 from relational_tensat.verify.evaluate import evaluate_graph
-from tests.bench.synthesis.examples import COMMUTES, rule
+from tests.explore.derivation.examples import COMMUTES, rule
 
 TASO = {law.name: law for law in taso_rules()}
 #: With two sources, with a split, with parts on the left, with an operand for a target.

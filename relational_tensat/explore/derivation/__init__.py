@@ -1,0 +1,1 @@
+"""Generic operands of a rule, and both of its sides on them."""
