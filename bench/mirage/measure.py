@@ -28,7 +28,7 @@ class SearchRun:
         hits: terms that are the program's result.
         routes: ways of computing the program that were found.
         is_complete: whether no limit of time ended it.
-        processes: that it was spread over; runs of before have two.
+        processes: that it may be spread over.
         search_cpu_s, search_wall_s: CPU seconds of all processes, and wall seconds, with sizes chosen.
         is_left_out: whether it was not made, as one with fewer operators had met the limit of time.
     """
@@ -125,7 +125,7 @@ def left_out(case: Case, options: SearchOptions) -> SearchRun:
     limits = options.max_kernels, options.max_operators, options.disable
     return SearchRun(
         case.name, *limits, 0, 0, 0, 0, 0, 0, 0, is_complete=False, search_cpu_s=0.0,
-        is_left_out=True,
+        processes=_processes(options), is_left_out=True,
     )  # fmt: skip
 
 
@@ -148,6 +148,11 @@ def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SizedCandi
         result.routes,
         result.is_complete,
         taken_s,
-        search_wall_s=wall_s,
+        _processes(options),
+        wall_s,
     )
     return run, result
+
+
+def _processes(options: SearchOptions) -> int:
+    return int(options.on.partition(":")[2] or 1)

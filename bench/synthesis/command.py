@@ -1,4 +1,4 @@
-"""``python -m bench synthesis PART``: what synthesis finds and does not; which rules others prove."""
+"""``python -m bench synthesis taso|terms|left-out|planted|worth``: what synthesis finds, and does not."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import argparse
 import time
 from pathlib import Path
 
-from bench.synthesis.derivation import derive_rules
 from bench.synthesis.leave_one_out import left_out
 from bench.synthesis.planted import false_laws, without_conditions
 from bench.synthesis.taso import many_terms, rediscovered
 from bench.synthesis.worth import sought, tried
-from relational_tensat.rules.library import load_rules
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,13 +17,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "synthesis", help="rules that are found: TASO's, those left out, planted laws, their worth"
     )
-    parser.add_argument("part", choices=("taso", "terms", "left-out", "planted", "derive", "worth"))
+    parser.add_argument("part", choices=("taso", "terms", "left-out", "planted", "worth"))
     parser.add_argument(
-        "files",
-        nargs="*",
-        type=Path,
-        metavar="FILE",
-        help="worth: models that a run has written; derive: rules",
+        "models", nargs="*", type=Path, metavar="MODEL", help="worth: files that a run has written"
     )
     parser.add_argument("--rules", type=Path, metavar="FILE", help="worth: try these, seek none")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", default=Path("found.rules"))
@@ -42,20 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Carry out a part; 1 where it does not show what it must."""
     parts = {"taso": _taso, "terms": _terms, "left-out": _left_out, "planted": _planted}
-    if options.part == "derive":
-        return _derive(options.files)
     return _worth(options) if options.part == "worth" else parts[options.part]()
-
-
-def _derive(files: list[Path]) -> int:
-    """Print for each rule of some files whether the rules that ship prove it; 1 where one is not proved."""
-    missing = 0
-    for one in derive_rules(load_rules(files), load_rules()):
-        missing += not one.derived
-        where = f", on {one.where}" if one.where else ""
-        said = "derived" if one.derived else f"not derived: {one.reason}{where}"
-        print(f"{one.rule}: {said}; {one.e_nodes:,} e-nodes, {one.seconds:.1f} s", flush=True)
-    return 1 if missing else 0
 
 
 def _taso() -> int:
@@ -107,10 +88,10 @@ def _planted() -> int:
 def _worth(options: argparse.Namespace) -> int:
     if options.rules is None:
         limits = options.size, options.time_limit, options.db, options.output
-        for name, count in sought(options.files, options.cost, *limits):
+        for name, count in sought(options.models, options.cost, *limits):
             print(f"{name}: {count:,}")
         return 0
-    for model in tried(options.files, options.rules, options.measure):
+    for model in tried(options.models, options.rules, options.measure):
         share = 1 - model.found_us / model.shipped_us
         timed = (
             f"; onnxruntime {model.shipped_ms:.3f} → {model.found_ms:.3f} ms"

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bench.synthesis.derivation import DerivationEffort, derive_rules
 from bench.synthesis.funnel import RuleFunnel, SynthesisRequest
 from bench.synthesis.store import SynthesisStore
 from bench.synthesis.tools import SynthesisTools
+from relational_tensat.explore.derivation import DerivationEffort, derive_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule, nodes_of
 

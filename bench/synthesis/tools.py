@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.synthesis.derivation import DerivationEffort, derive_rules
 from bench.synthesis.unproved_pairs import unproved_pairs
 from relational_tensat.cost.opener import open_source
 from relational_tensat.cost.source import graph_cost_us
+from relational_tensat.explore.derivation import DerivationEffort, derive_rules
 from relational_tensat.rules.model import Rule, Term
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize

@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TypeAlias
 
-from bench.synthesis.derivation import DerivationEffort, explored, unproven
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.derivation.sides import NodeBuilder, Value, as_graph
+from relational_tensat.explore.derivation.derivation import (
+    DerivationEffort,
+    NodeBuilder,
+    Value,
+    as_graph,
+    explored,
+    unproven,
+)
 from relational_tensat.rules.model import Literal, Rule, Term, Var
 from relational_tensat.tensor.types import TensorType
 

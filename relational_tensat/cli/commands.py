@@ -64,7 +64,7 @@ class Command:
 
 #: The first word of several commands, and what they are about.
 GROUPS = {
-    "rules": "rewrite rules: list, show, check, verify",
+    "rules": "rewrite rules: list, show, check, derive, verify",
     "kernels": "fused kernels: find, show, verify, emit as code",
     "costs": "measured costs: show, export, import, clear, farm",
     "fleet": "many models: make all of a folder faster, look at the results",
@@ -111,6 +111,8 @@ COMMANDS = {
          "rules", "show_rule", "show_arguments"),
         ("rules check", "check that a rule file is well-formed",
          "rules", "check_rules", "check_arguments"),
+        ("rules derive", "report for each rule of a file whether the rules that ship prove it",
+         "rules", "derive_rules", "derive_arguments"),
         ("rules verify", "try rules on random operands, exactly; print the smallest counterexample",
          "rules", "verify_rules", "verify_arguments"),
         ("rules functions", "list the functions that conditions and attributes of rules may use",

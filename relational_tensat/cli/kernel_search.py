@@ -293,7 +293,9 @@ def _limited_by(finding: Finding, options: SearchOptions) -> str:
         libraries = "" if options.libraries else ", and no --no-libraries"
         return f"{limits} allow none; more of either may{libraries}"
     if not result.routes:
-        return "the search was ended before it found one; more --time-limit may"
+        return (
+            "the search was ended before it found one; more --time-limit, or --on processes:N, may"
+        )
     if not result.fitting:
         return "no graph of those found fits shared memory; more --max-kernels makes smaller ones"
     return f"all {finding.refused} graphs that were found were refused; more of {limits} may find others"

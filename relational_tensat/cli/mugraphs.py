@@ -38,7 +38,11 @@ _FAILED = 4
 def _add_mugraph(parser: Parser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE",
-        help="a μGraph as JSON, or the key of a kernel that a search kept",
+        help="a μGraph as JSON, or a file of Mirage's; or the key of a kernel that a search kept",
+    )  # fmt: skip
+    parser.add_argument(
+        "--graph", type=whole_number, default=0, metavar="N",
+        help="number of the μGraph, if the file has several [%(default)s]",
     )  # fmt: skip
     parser.add_argument(
         "--db", type=Path, metavar="DB",
@@ -50,7 +54,7 @@ def _read_mugraph(args: argparse.Namespace) -> MuGraph:
     """Return the μGraph that was named.
 
     Raises:
-        InputError: its file is malformed, or nothing has a kernel of that key.
+        InputError: its file is malformed, or has no such graph; or nothing has a kernel of that key.
     """
     from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 
@@ -63,7 +67,7 @@ def _read_mugraph(args: argparse.Namespace) -> MuGraph:
         from relational_tensat.mugraph.candidate_cache import CandidateCache
 
         return CandidateCache.of_user().found(key)
-    return load_mugraph(args.file)
+    return load_mugraph(args.file, args.graph)
 
 
 def add_program(parser: Parser) -> None:
@@ -140,7 +144,7 @@ def show_arguments(parser: Parser) -> None:
         "--dtype", choices=_DTYPES, default="float16", metavar="TYPE",
         help=f"with --html: the element type: {', '.join(_DTYPES)} [%(default)s]",
     )  # fmt: skip
-    add_json(parser, "it as JSON")
+    add_json(parser, "it as JSON, also a file of Mirage's")
 
 
 def show_kernel(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``rules …``: list, show, check and verify rewrite rules, and the words of their language."""
+"""``rules …``: list, show, check, derive and verify rewrite rules, and the words of their language."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from relational_tensat.cli.common import (
     collect,
     report,
 )
-from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.parser import Parser, seconds, whole_number
 
 if TYPE_CHECKING:
     import argparse
 
     from relational_tensat.rules.model import Rule
 
-#: The exit code where a rule is unsound or untested.
+#: The exit code where a rule is not derived, or is unsound or untested.
 _FAILED = 4
 
 
@@ -91,6 +91,55 @@ def check_rules(args: argparse.Namespace) -> int:
     amount = "1 rule" if len(rules) == 1 else f"{len(rules)} rules"
     write_line(f"{args.file}: {amount}, well-formed{marked}")
     return 0
+
+
+def derive_arguments(parser: Parser) -> None:
+    """Declare the flags of ``rules derive``."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a rule file or folder")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="derive these rules only; NAME is also NAME[…]"
+    )
+    add_rule_files(parser, "--rules", "PATH", "derive from ")
+    parser.add_argument(
+        "--time-limit", type=seconds, default=30.0, metavar="S",
+        help="seconds for each rule [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--node-limit", type=whole_number, default=10_000, metavar="N",
+        help="the most e-nodes of an e-graph [%(default)s]",
+    )  # fmt: skip
+    add_seed(parser)
+    add_json(parser)
+    add_quiet(parser)
+
+
+def derive_rules(args: argparse.Namespace) -> int:
+    """Derive and report; 4 where a rule is not derived."""
+    from relational_tensat.cli.rules_text import derivations_json, print_derivations
+    from relational_tensat.explore.derivation import DerivationEffort
+    from relational_tensat.explore.derivation import derive_rules as derived
+    from relational_tensat.rules.library import load_rules
+    from relational_tensat.rules.soundness import verify_rules
+    from relational_tensat.rules.soundness.store import check_trust
+
+    rules = load_rules([args.file], only=args.names)
+    laws = load_rules(args.rules or None)
+    if args.rules:  # those that ship are known to be sound; an unsound rule proves nothing
+        check_trust(laws, verify=lambda unverified: verify_rules(unverified, shrink=False))
+    effort = DerivationEffort(
+        e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed
+    )
+    derivations = collect(
+        derived(rules, laws, effort),
+        lambda count, last: f"{count} of {len(rules)} rules tried, the last one {last.rule}",
+        args,
+    )
+    report(
+        lambda: derivations_json(derivations),
+        lambda console: print_derivations(derivations, len(laws), console),
+        as_json=args.json,
+    )
+    return 0 if all(subject.derived for subject in derivations) else _FAILED
 
 
 def verify_arguments(parser: Parser) -> None:

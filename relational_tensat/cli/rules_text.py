@@ -1,7 +1,8 @@
-"""The output of the ``rules`` commands: verdicts, the SQL of a rule, the language's words.
+"""The output of the ``rules`` commands: verdicts, derivations, the SQL of a rule, the language's words.
 
-``rules verify`` prints a line a rule, then the counterexamples. ``rules show --sql`` prints all statements
-of a rule; ``rules functions`` and ``rules operators`` list the words of the rule language.
+``rules verify`` prints a line a rule, then the counterexamples. ``rules derive`` prints a line a rule, then
+those that are not derived, and why. ``rules show --sql`` prints all statements of a rule; ``rules
+functions`` and ``rules operators`` list the words of the rule language.
 """
 
 from __future__ import annotations
@@ -27,9 +28,55 @@ from relational_tensat.tensor.operators.attributes import REQUIRED
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
 if TYPE_CHECKING:
+    from relational_tensat.explore.derivation import Derivation
     from relational_tensat.explore.rule_run import RecordedStatement
     from relational_tensat.rules.model import Rule
     from relational_tensat.rules.soundness.parallel import Verified
+
+
+def print_derivations(derivations: Sequence[Derivation], laws: int, console: Console) -> None:
+    """Print the table and the list of the rules that are not derived.
+
+    Args:
+        laws: how many rules they were to be derived from.
+    """
+    numbers = ("operands", "iterations", "e-nodes", "seconds")
+    rows = table("rule", "derived", *numbers, "law", numbers=numbers)
+    for derivation in derivations:
+        rows.add_row(
+            derivation.rule,
+            "yes" if derivation.derived else "no",
+            str(derivation.configurations),
+            str(derivation.iterations),
+            f"{derivation.e_nodes:,}",
+            f"{derivation.seconds:.2f}",
+            derivation.law,
+        )
+    console.print(rows)
+    underived = [derivation for derivation in derivations if not derivation.derived]
+    total_s = sum(derivation.seconds for derivation in derivations)
+    console.print(
+        f"{len(derivations) - len(underived)} of {_count_text(len(derivations))} "
+        f"derived from {_count_text(laws)} in {total_s:.1f} s"
+    )
+    if underived:
+        console.print("\nnot derived:")
+    for derivation in underived:
+        where = f", on {derivation.where}" if derivation.where else ""
+        console.print(f"  {derivation.rule}: {derivation.reason}{where}")
+
+
+def derivations_json(derivations: Sequence[Derivation]) -> dict[str, Any]:
+    """Return all of it as one object."""
+    return {
+        "derived": sum(derivation.derived for derivation in derivations),
+        "not_derived": [derivation.rule for derivation in derivations if not derivation.derived],
+        "rules": [asdict(derivation) for derivation in derivations],
+    }
+
+
+def _count_text(count: int) -> str:
+    return "1 rule" if count == 1 else f"{count} rules"
 
 
 _MATCHES = """-- its matches: classes of its roots, and of the leaves of its sources

@@ -1,4 +1,4 @@
-"""The course of a run, for people: reductions, races, costs of kernels. The page has its search."""
+"""The course of a run, for people: extractions, reductions, races, costs of kernels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from relational_tensat.cli.console import table
 from relational_tensat.extract import Extraction
 from relational_tensat.extract.techniques import TECHNIQUES
 from relational_tensat.run.reports import RaceReport
+from relational_tensat.run.result import Result
 from relational_tensat.run.result_groups import ExtractionSummary
 
 #: Characters of the longest bar; eighths of one are shown.
@@ -119,6 +120,15 @@ def _components_text(components: int, distinct: int) -> str:
 
 
 _REDUCTIONS_SHOWN = 3
+_GROWN_FROM = {
+    "saturation": "saturation",
+    "original": "the original",
+    "chosen": "a best",
+    "beside": "both",
+    "universe": "all subgraphs",
+    "decision": "the decisions",
+    "rollout": "a rollout",
+}
 
 
 def reduced_line(summary: ExtractionSummary) -> str:
@@ -132,3 +142,63 @@ def reduced_line(summary: ExtractionSummary) -> str:
         f"reduced: {summary.e_nodes:,} e-nodes in {summary.e_classes:,} e-classes → "
         f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{components}{suffix}"
     )
+
+
+def print_extractions(result: Result, console: Console) -> None:
+    """Print the iterations, and what the cheapest graph cost after each that was extracted from."""
+    numbers = ("iteration", "e-nodes", "e-classes", "s", "best µs", "bound µs", "extracted in s")
+    rows = table(*numbers, numbers=numbers)
+    for report in result.log:
+        sizes = (f"{report.e_nodes:,}", f"{report.e_classes:,}", f"{report.seconds:.2f}")
+        entries = [entry for entry in result.extractions if entry.iteration == report.iteration]
+        best = ("", "", "")
+        if entries:
+            last = entries[-1]
+            bound = "optimal" if last.optimal else f"{last.bound_us:,.2f}"
+            seconds = sum(entry.seconds for entry in entries)
+            best = (f"{last.best_us:,.2f}", bound, f"{seconds:.2f}")
+        rows.add_row(str(report.iteration), *sizes, *best)
+    console.print(rows)
+
+
+def print_subgraphs(result: Result, console: Console) -> None:
+    """Print the subgraphs of a search, their new e-nodes, and the cost of the cheapest graph after each."""
+    numbers = ("subgraph", "limit", "e-nodes", "of all", "from µs", "to µs", "best µs", "at s")
+    rows = table("subgraph", "grown from", *numbers[1:], "ended", numbers=numbers)
+    best_us = float("inf")
+    for subgraph in result.subgraphs:
+        best_us = min(best_us, subgraph.best_us)
+        rows.add_row(
+            str(subgraph.subgraph),
+            _GROWN_FROM[subgraph.kind],
+            f"{subgraph.node_limit:,}",
+            f"{subgraph.e_nodes:,}",
+            f"{subgraph.universe:,}",
+            f"{subgraph.seed_us:,.2f}",
+            f"{subgraph.best_us:,.2f}",
+            f"{best_us:,.2f}",
+            f"{subgraph.seconds:.2f}",
+            subgraph.stop_reason,
+        )
+    console.print(rows)
+
+
+def print_decisions(result: Result, console: Console) -> None:
+    """Print the decisions of a tree search: the rules that were applied, and what graphs cost by then."""
+    numbers = (
+        "decision", "rollouts", "mean ms", "e-nodes", "of all", "cost µs", "a rollout's µs", "at s",
+    )  # fmt: skip
+    rows = table("decision", "rule", *numbers[1:], numbers=numbers)
+    for decision in result.decisions:
+        rows.add_row(
+            str(decision.decision),
+            decision.rule,
+            f"{decision.rollouts:,}",
+            f"{decision.mean_ms:.4f}",
+            f"{decision.e_nodes:,}",
+            f"{decision.universe:,}",
+            f"{decision.cost_us:,.2f}",
+            f"{decision.best_us:,.2f}",
+            f"{decision.seconds:.2f}",
+        )
+    console.print(rows)

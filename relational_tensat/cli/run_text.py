@@ -17,8 +17,11 @@ from rich.text import Text
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.console import table
 from relational_tensat.cli.run_course_text import (
+    print_decisions,
+    print_extractions,
     print_kernels,
     print_race,
+    print_subgraphs,
     reduced_line,
 )
 from relational_tensat.cli.short_report import (
@@ -353,8 +356,12 @@ def _print_search(result: Result, console: Console) -> None:
     console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
     if result.extraction.reduced_e_nodes is not None:
         console.print(reduced_line(result.extraction))
+    if result.decisions:
+        print_decisions(result, console)
     if result.subgraphs:
-        console.print(f"searched in {len(result.subgraphs):,} subgraphs, which --view shows")
+        print_subgraphs(result, console)
+    elif len(result.extractions) > 1:
+        print_extractions(result, console)
     total = result.seconds["total"]
     shares = [
         f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"

@@ -24,7 +24,7 @@ from relational_tensat.egraph.egraph import EGraph, restore_egraph
 from relational_tensat.egraph.schema import create_tables
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
-from relational_tensat.explore.derivation.sides import both_sides
+from relational_tensat.explore.derivation.derivation import both_sides
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators.samples import SeededChoices

@@ -56,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["kernels", "serch"], "unknown command 'kernels serch'.*did you mean 'search'"),
         (["rules", "--sql", "show", "cube"], "--sql: flags come after both words: rules show"),
         (["kernels", "--json"], "unknown command 'kernels --json'"),
-        (["functions"], "did you mean 'rules functions'"),
+        (["derive"], "did you mean 'rules derive'"),
         (["m.onnx"], "did you mean 'relational-tensat run m.onnx'"),
         (["run"], "MODEL"),
         (["run", "m.json", "--iteration", "3"], "'--iteration'; did you mean '--iterations'"),

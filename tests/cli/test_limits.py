@@ -21,6 +21,7 @@ from relational_tensat.base.files import whole_content
 from relational_tensat.cli.main import _is_ctrl_c, main
 from relational_tensat.formats.onnx_read import MOST_NODES, check_calls
 from tests.cli.files import FILES
+from tests.tiers import nightly
 
 
 def line(capsys: pytest.CaptureFixture[str], *argv: object, code: int) -> str:
@@ -187,9 +188,13 @@ def test_ctrl_c_that_a_library_has_made_another_error_of_is_ctrl_c() -> None:
     assert not _is_ctrl_c(ValueError("Query"))
 
 
-def test_ctrl_c_twice_ends_with_130_or_a_result(tmp_path: Path) -> None:
-    model = Path(__file__).parents[2] / "bench" / "inputs" / "encoder_block.onnx"
-    process = run("run", model, "--fuse", "--cost", "a100", "-o", tmp_path / "o.onnx")
+@pytest.mark.parametrize("words", [nightly("rules derive RULES"), "run M --fuse --cost a100 -o O"])
+def test_ctrl_c_twice_ends_with_130_or_a_result(words: str, tmp_path: Path) -> None:
+    places = {
+        "RULES": Path(__file__).parents[2] / "rules" / "merge.rules", "O": tmp_path / "o.onnx",
+        "M": Path(__file__).parents[2] / "bench" / "inputs" / "encoder_block.onnx",
+    }  # fmt: skip
+    process = run(*(places.get(word, word) for word in words.split()))
     time.sleep(2)
     for _ in range(2):
         process.send_signal(signal.SIGINT)

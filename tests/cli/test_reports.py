@@ -248,13 +248,18 @@ def with_extractions() -> Result:
     )
 
 
-def test_the_report_shows_reductions() -> None:
+def test_the_report_shows_reductions_and_extractions_in_between() -> None:
     text = printed(with_extractions())
     assert "1,500 e-nodes in 580 e-classes → 210 in 90, 7 components (5 as others) (" in text
     assert "dominated 700, free-classes 500, unreachable 80, 1 more" in text
     assert "interrupted" in text
     assert "gains became too small" in text
-    assert "reduced:" not in printed(example_result())
+    rows = [line.split() for line in text.splitlines()]
+    assert ["1", "20", "15", "0.50", "34.50", "27.00", "0.50"] in rows
+    assert ["2", "40", "15", "0.50", "30.00", "optimal", "0.50"] in rows
+    plain = printed(example_result())
+    assert "best µs" not in plain
+    assert "reduced:" not in plain
 
 
 def test_the_json_object_has_reductions_and_extractions() -> None:

@@ -1,7 +1,8 @@
 """μGraphs as JSON, out and in, and their files, perhaps compressed.
 
 A graph is one object, each step with its kind, maps as lists of index variables. People may have edited it:
-each field has the expected type, and all fields are read.
+each field has the expected type, and all fields are read. A file may have Mirage's JSON, too, one graph or
+a list.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
 from relational_tensat.base.files import whole_content
 from relational_tensat.mugraph.graph.dims import Window, dims_of, text_of
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -349,13 +351,36 @@ def _found_row(content: Any, where: str) -> FoundRow:
     )  # fmt: skip
 
 
-def load_mugraph(path: Path) -> MuGraph:
-    """Return the μGraph of a file.
+def _load_mugraphs(path: Path) -> list[MuGraph]:
+    """Return the μGraphs of a file, of whichever of the two formats.
 
     Raises:
-        InputError: it cannot be read, is no JSON, or is malformed.
+        InputError: it cannot be read, is no JSON, or a graph in it is malformed.
     """
-    return decoded(_read_json(path), str(path))
+    document = _read_json(path)
+    if not isinstance(document, list):
+        return [decoded(document, str(path))]
+    name = path.name.removesuffix(".gz").removesuffix(".json")
+    is_one = all(isinstance(part, dict) for part in document)
+    graphs = []
+    for place, one in enumerate([document] if is_one else document):
+        try:
+            graphs.append(from_mirage(one, name))
+        except InputError as error:
+            raise InputError(f"{path}: graph {place}: {error}") from error
+    return graphs
+
+
+def load_mugraph(path: Path, place: int = 0) -> MuGraph:
+    """Return one μGraph of a file.
+
+    Raises:
+        InputError: as ``_load_mugraphs``, or the file has no graph at that place.
+    """
+    graphs = _load_mugraphs(path)
+    if place >= len(graphs):
+        raise InputError(f"{path}: no graph {place}, the file has {len(graphs)}")
+    return graphs[place]
 
 
 def save_mugraph(graph: MuGraph, path: Path) -> None:

@@ -17,6 +17,7 @@ from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
 from relational_tensat.mugraph.graph.residues import Residues
 from relational_tensat.mugraph.search.block_terms import (
+    GrownTerms,
     Job,
     Operand,
     Output,
@@ -78,8 +79,12 @@ class BlockSearch:
             rules = tuple(dataclasses.replace(rule, carriers=0, inputs=0) for rule in rules)
         database.append("summable", [dataclasses.astuple(rule) for rule in rules])
 
-    def add(self, job: Job) -> None:
-        """Add a job's configurations, and the tiles that they load as terms."""
+    def add(self, job: Job, *, with_tiles: bool = True) -> None:
+        """Add a job's configurations.
+
+        Args:
+            with_tiles: with the tiles that they load as terms; without, ``absorb`` has them.
+        """
         numbers = range(
             len(self.configurations), len(self.configurations) + len(job.configurations)
         )
@@ -103,8 +108,9 @@ class BlockSearch:
                 if self._known[name].is_summed
             ],
         )
-        tiles = [row for n, c in rows for row in self._tiles(job, n, c)]
-        self._database.append("term", tiles)
+        if with_tiles:
+            tiles = [row for n, c in rows for row in self._tiles(job, n, c)]
+            self._database.append("term", tiles)
 
     def grow(self, size: int, most: int) -> None:
         """Evaluate the candidates of one size, and join what is new with all there is, or do nothing.
@@ -151,6 +157,47 @@ class BlockSearch:
             self._values[int(term)] = values[int(candidate)]
             self._next += 1
         self.counts.terms += self._next - first
+
+    def grown(self) -> GrownTerms:
+        """Return all terms, for another search to absorb."""
+        database = self._database
+        return GrownTerms(
+            database.run("mugraph/all_terms"),
+            database.run("mugraph/all_derivations"),
+            self._values,
+            self._loaded,
+            self.counts,
+        )
+
+    def absorb(self, grown: GrownTerms, numbers: Sequence[int]) -> None:
+        """Add the terms that another search has grown.
+
+        Args:
+            grown: its terms.
+            numbers: for each of its configurations, the number of the same one here.
+        """
+        offset = self._next - 1
+        self._database.append(
+            "term",
+            [
+                (term + offset, numbers[config], *others, [part + offset for part in parts])
+                for term, config, *others, parts in grown.terms
+            ],
+        )
+        self._database.append(
+            "derivation",
+            [
+                (term + offset, *others, a + offset, b + offset if b else 0)
+                for term, *others, a, b in grown.derivations
+            ],
+        )
+        self._values.update((term + offset, value) for term, value in grown.values.items())
+        self._loaded.update((term + offset, operand) for term, operand in grown.loaded.items())
+        self._next += len(grown.terms)
+        self._derivations = self._term_rows = None
+        for name in ("candidates", "terms", "undefined"):
+            more = getattr(grown.counts, name)
+            setattr(self.counts, name, getattr(self.counts, name) + more)
 
     def value(self, term: int) -> Labelled:
         """Return the value of a term, for all blocks."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +86,24 @@ class SearchCounts:
     candidates: int = 0
     terms: int = 0
     undefined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GrownTerms:
+    """The terms of some configurations, as one process gives them to another.
+
+    Attributes:
+        terms, derivations: rows of the tables.
+        values: by term.
+        loaded: the tensors that terms are tiles of.
+        counts: how large the search was.
+    """
+
+    terms: Sequence[Sequence[Any]]
+    derivations: Sequence[Sequence[Any]]
+    values: Mapping[int, Labelled]
+    loaded: Mapping[int, Operand]
+    counts: SearchCounts
 
 
 def step_of(derivation: TermDerivation, names: Mapping[int, str], output: str) -> BlockStep:

@@ -30,7 +30,7 @@ from relational_tensat.mugraph.search.routes import (
 )
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.structure import SearchTables, configurations, structure_of
-from relational_tensat.mugraph.search.term_growth import TermGrowth, grown_terms
+from relational_tensat.mugraph.search.term_growth import Grower, TermGrowth
 from relational_tensat.tensor.field import Undefined
 
 #: Draws of inputs until no denominator is 0.
@@ -184,9 +184,10 @@ class _KernelSearch:
         self._given = operands
         self._has_several = len(self._targets) > 1
         works = [_Work(operands, lambda: ((),))]
-        for level in range(1, self._options.max_kernels + 1):
-            if works:
-                works = self._level(works, level)
+        with Grower(self._structure, self._options, self._watch) as grower:
+            for level in range(1, self._options.max_kernels + 1):
+                if works:
+                    works = self._level(works, level, grower)
         if self._tables is not None:
             self._tables.end()
         self._database.close()
@@ -231,15 +232,12 @@ class _KernelSearch:
             }
         raise InputError(f"{self._program.name}: a denominator is 0 whatever the inputs are")
 
-    def _level(self, works: Sequence[_Work], level: int) -> list[_Work]:
+    def _level(self, works: Sequence[_Work], level: int, grower: Grower) -> list[_Work]:
         """Search the next kernel of all works; return the works of the level after it."""
         jobs = [self._job(work) for work in works]
         work_of = {id(job): work for job, work in zip(jobs, works, strict=True)}
-        search, is_complete = grown_terms(
+        search, is_complete = grower.grown(
             self._database,
-            self._structure,
-            self._options,
-            self._watch,
             jobs,
             lambda growth: self._progress(SearchProgress(level, growth, len(self._routes))),
         )

@@ -17,6 +17,7 @@ class SearchOptions(OptionGroup):
     Attributes:
         max_operators: of a block: its steps between loads and stores, each once.
         max_kernels: of a μGraph.
+        on: a runner; it finds the same, and small searches stay in this process.
         libraries: operators of libraries count as kernels, and take their places where they are faster.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
             ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
@@ -30,6 +31,9 @@ class SearchOptions(OptionGroup):
         5, "the most kernels, with operators of libraries", metavar="N", minimum=1
     )
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
+    on: str = option(
+        "here", "where terms grow: here, processes:N, ray, ray:ADDRESS or slurm:N", metavar="RUNNER"
+    )
     libraries: bool = option(True, "find kernels only, without operators of libraries beside them")
     disable: tuple[str, ...] = option(
         (), "leave out one of the means that keep the search small, for comparison",

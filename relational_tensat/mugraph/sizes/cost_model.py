@@ -38,6 +38,7 @@ from relational_tensat.mugraph.sizes.waves import (
     Multiprocessors,
     Sizes,
     kernel_us,
+    product_registers,
 )
 
 
@@ -55,6 +56,17 @@ def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
         else operation_us(step, dims, device)
         for step in graph.steps
     )
+
+
+def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:
+    """Return how many registers a thread needs for a kernel's products.
+
+    Args:
+        device: the dims of tensors in device memory.
+    """
+    tensors = block_tensors(kernel, device)
+    sizes = _sizes_of(kernel, tensors, device)
+    return int(product_registers(kernel.block, tensors, sizes)[0])
 
 
 def _kernel_us(

@@ -1,8 +1,8 @@
 """A function for each function of conditions and computed values, made when it is first used.
 
 ``-`` in a name is ``_`` here, ``and`` is ``and_``; functions that are written with signs (``=``, ``+``) are
-operators of ``Value``, and have names, too. Their arguments are in ``fn.pyi``, which
-``tests.rules.builder.stubs`` writes.
+operators of ``Value``, and have names, too. Their arguments are in ``fn.pyi``, which ``builder.stubs``
+writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Written by tests.rules.builder.stubs.
+# Written by relational_tensat.rules.builder.stubs.
 # fmt: off
 # ruff: noqa
 from relational_tensat.rules.builder.expressions import Choice, Tensor, Value

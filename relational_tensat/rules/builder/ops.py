@@ -1,6 +1,6 @@
 """A function for each operator that rules may use, made when it is first used.
 
-Their arguments are in ``ops.pyi``, which ``tests.rules.builder.stubs`` writes.
+Their arguments are in ``ops.pyi``, which ``builder.stubs`` writes from the operators' descriptions.
 """
 
 from __future__ import annotations

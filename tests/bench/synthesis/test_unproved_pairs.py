@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.synthesis.derivation import DerivationEffort
 from bench.synthesis.unproved_pairs import TermPair, unproved_pairs
+from relational_tensat.explore.derivation import DerivationEffort
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor.types import TensorType
 from tests.explore.derivation.examples import ASSOCIATES, COMMUTES

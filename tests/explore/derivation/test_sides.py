@@ -7,7 +7,7 @@ import pytest
 
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.explore.derivation.configurations import generic_configurations
-from relational_tensat.explore.derivation.sides import both_sides
+from relational_tensat.explore.derivation.derivation import both_sides
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.operators.samples import SeededChoices

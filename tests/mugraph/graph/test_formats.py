@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.mirage.saved_graphs import from_mirage
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import (
     content_hash,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.mirage.saved_graphs import from_mirage
 from relational_tensat.mugraph.graph.dims import count, size_of
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mu_operator import names
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.validity import BlockTensors, block_tensors, kernel_tensors

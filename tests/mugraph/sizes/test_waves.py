@@ -9,12 +9,12 @@ import pytest
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.graph.validity import block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import ready
 from relational_tensat.mugraph.kernels.kernel_statements import lower
 from relational_tensat.mugraph.kernels.statements import Multiply
-from relational_tensat.mugraph.sizes.cost_model import _sizes_of, graph_us
-from relational_tensat.mugraph.sizes.waves import a100, device_bytes, product_registers
+from relational_tensat.mugraph.sizes.cost_model import graph_us, kernel_registers
+from relational_tensat.mugraph.sizes.waves import a100, device_bytes
 from tests.mugraph.kernels.mugraphs import SMALL, attention
 from tests.mugraph.mugraphs import flash_attention
 
@@ -45,10 +45,7 @@ def test_registers_are_those_of_the_products_that_a_kernel_has() -> None:
     )
     for graph in graphs:
         (kernel,) = graph.kernels
-        device = kernel_tensors(graph)
-        tensors = block_tensors(kernel, device)
-        (registers,) = product_registers(kernel.block, tensors, _sizes_of(kernel, tensors, device))
-        assert registers == counted(graph), graph.name
+        assert kernel_registers(kernel, kernel_tensors(graph)) == counted(graph), graph.name
 
 
 def test_a_block_whose_products_do_not_fit_registers_is_refused() -> None:

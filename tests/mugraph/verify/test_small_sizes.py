@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.mirage.saved_graphs import from_mirage
 from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.programs import ProgramBuilder, program

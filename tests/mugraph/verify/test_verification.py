@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.mirage.saved_graphs import from_mirage
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph import evaluation
 from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.mirage_reader import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,

@@ -22,9 +22,9 @@ from relational_tensat.rules.builder import (
     rule,
     variant,
 )
+from relational_tensat.rules.builder.stubs import stubs
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from tests.rules.builder.stubs import stubs
 
 
 @rule(law="A·B and A·C are the columns of A·[B | C]", symmetric=True, rulesets=["joins"])
@@ -218,5 +218,5 @@ def test_the_stubs_are_what_operators_and_functions_say() -> None:
     folder = Path(ops.__file__ or "").parent
     for name, text in stubs().items():
         assert (folder / name).read_text(encoding="utf-8") == text, (
-            f"{name}: python -m tests.rules.builder.stubs writes it"
+            f"{name}: python -m relational_tensat.rules.builder.stubs writes it"
         )

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from tests.bench.mirage.test_mirage_maxima import of_large_logits, of_largest
+from tests.mugraph.graph.test_mirage_maxima import of_large_logits, of_largest
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

@@ -1,21 +1,13 @@
-"""Mirage's saved μGraphs, read: kernels, blocks, maps of positions; accumulators in both spellings.
-
-``python -m bench.mirage.saved_graphs FILE.json[.gz] FOLDER`` writes each as a file that ``kernels show``,
-``verify`` and ``emit`` take.
-"""
+"""Mirage's saved μGraphs, read: kernels, blocks, maps of positions; accumulators in both spellings."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.mirage.saved_levels import BlockLevel, Level, MirageTensor
 from relational_tensat.base.errors import InputError, RelationalTensatError
-from relational_tensat.base.files import whole_content
 from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.mirage_levels import BlockLevel, Level, MirageTensor
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
     BlockGraph,
@@ -26,7 +18,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     MuGraph,
     Saver,
 )
-from relational_tensat.mugraph.graph.mugraph_json import save_mugraph
 from relational_tensat.mugraph.graph.validity import kernel_tensors
 
 #: Mirage's numbers of float16, in its saved graphs and today, and those of float32.
@@ -170,31 +161,3 @@ def _plain(op_type: str, prefix: str) -> str:
     if not isinstance(op_type, str) or not op_type.startswith(prefix):
         raise InputError(f"operator {op_type!r} at the wrong level, expected {prefix}…")
     return op_type.removeprefix(prefix).removesuffix("_op")
-
-
-def convert(path: Path, folder: Path) -> list[Path]:
-    """Write the graphs of a file, a graph or a list of these, into a folder; return the files.
-
-    Raises:
-        InputError: the file cannot be read, is no JSON, or a graph in it is malformed.
-    """
-    try:
-        document = json.loads(whole_content(path))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    name = path.name.removesuffix(".gz").removesuffix(".json")
-    is_one = isinstance(document, list) and all(isinstance(part, dict) for part in document)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for place, one in enumerate([document] if is_one else document):
-        files.append(folder / f"{name}-{place}.json")
-        try:
-            save_mugraph(from_mirage(one, name), files[-1])
-        except InputError as error:
-            raise InputError(f"{path}: graph {place}: {error}") from error
-    return files
-
-
-if __name__ == "__main__":
-    for written in convert(Path(sys.argv[1]), Path(sys.argv[2])):
-        print(written)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from bench.__main__ import main
-from bench.synthesis.derivation import DerivationEffort, derive_rule, derive_rules
+from relational_tensat.explore.derivation import DerivationEffort, derive_rule, derive_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from tests.explore.derivation.examples import ASSOCIATES, COMMUTES, ROTATES, rule
 
@@ -121,18 +119,3 @@ def test_operands_that_did_not_fit_beside_others_get_an_e_graph_of_their_own() -
     assert alone.derived
     assert together.derived
     assert together.e_nodes <= alone.e_nodes + 9
-
-
-def test_a_file_is_derived_from_the_rules_that_ship(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.rules"
-    path.write_text(
-        '(rule factored (law "a·x + a·y = a·(x + y)")'
-        " (from (add (mul ?a ?x) (mul ?a ?y))) (to (mul ?a (add ?x ?y))))"
-        '(rule marked (law "x - y = y - x") (unsound) (from (sub ?x ?y)) (to (sub ?y ?x)))'
-    )
-    assert main(["synthesis", "derive", str(path)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("factored: derived; ")
-    assert lines[1].startswith("marked: not derived: its file marks it as unsound")

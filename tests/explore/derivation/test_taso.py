@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from bench.common.rule_sets import sound_taso_rules
-from bench.synthesis.derivation import derive_rule
+from relational_tensat.explore.derivation import derive_rule
 from relational_tensat.rules.library import load_rules
 
 #: Every fifteenth rule; and of those that ask for a condition, what the step passes over.

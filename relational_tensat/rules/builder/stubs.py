@@ -1,13 +1,12 @@
 """The types of ``ops`` and ``fn``, from what operators and functions say of themselves.
 
-``python -m tests.rules.builder.stubs`` writes them.
+``python -m relational_tensat.rules.builder.stubs`` writes them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from relational_tensat.rules.builder import fn
 from relational_tensat.rules.builder.fn import python_name
 from relational_tensat.rules.functions import functions
 from relational_tensat.rules.functions.registry import Function
@@ -33,7 +32,7 @@ def stubs() -> dict[str, str]:
         "def python_name(function: str) -> str: ...",
     ]
     values += [_function(function) for function in functions().values()]
-    head = "# Written by tests.rules.builder.stubs.\n# fmt: off\n# ruff: noqa"
+    head = "# Written by relational_tensat.rules.builder.stubs.\n# fmt: off\n# ruff: noqa"
     return {
         "ops.pyi": "\n".join([head, *ops, ""]),
         "fn.pyi": "\n".join([head, *values, ""]),
@@ -72,4 +71,4 @@ def _function(function: Function) -> str:
 
 if __name__ == "__main__":
     for name, text in stubs().items():
-        Path(fn.__file__ or "").with_name(name).write_text(text, encoding="utf-8")
+        Path(__file__).with_name(name).write_text(text, encoding="utf-8")

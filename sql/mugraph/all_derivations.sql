@@ -1,0 +1,2 @@
+-- All derivations, for another process.
+SELECT term, op, name, variable, a, b FROM derivation ORDER BY ALL
