@@ -7,9 +7,11 @@ it, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.metadata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.base.folders import is_utf8, utf8_name
 
 try:
@@ -79,6 +81,37 @@ def _close_but_for(connection: DuckDBPyConnection, name: str) -> None:
     allowed = [name + suffix for suffix in ("", *LOGS)]
     connection.execute("SET allowed_paths = $allowed", {"allowed": allowed})
     connection.execute("SET enable_external_access = false")
+
+
+def open_lake(catalogue: Path, reads: Sequence[Path]) -> DuckDBPyConnection:
+    """Return a connection whose database ``lake`` is a DuckLake catalogue, made if it does not exist.
+
+    Args:
+        catalogue: its file; its tables are in the folder ``CATALOGUE.files``.
+        reads: folders whose files statements may read.
+
+    Raises:
+        MissingDependencyError: DuckDB has no extension ``ducklake`` here.
+        Error, OSError: the file is no catalogue or cannot be made, or another process has it open.
+    """
+    name = database_name(catalogue)
+    connection = _compiled.connect(":memory:", config=_CLOSED_LATER)
+    try:
+        connection.execute("LOAD ducklake")
+    except (IOException, CatalogException):
+        version = importlib.metadata.version("duckdb")
+        raise MissingDependencyError(
+            f"DuckDB {version} has no extension ducklake here, expected: INSTALL ducklake, by that DuckDB"
+        ) from None
+    folders = [utf8_name(folder.resolve()) + "/" for folder in reads]
+    connection.execute(
+        "SET allowed_directories = $allowed", {"allowed": [*folders, f"{name}.files/"]}
+    )
+    _close_but_for(connection, name)
+    Path(f"{name}.files").mkdir(exist_ok=True)  # DuckDB may make folders below it only
+    text = f"ducklake:{name}".replace("'", "''")
+    connection.execute(f"ATTACH '{text}' AS lake")
+    return connection
 
 
 #: Files that DuckDB puts beside a database: the log of its changes, and that log's name during a rename.

@@ -105,6 +105,8 @@ COMMANDS = {
          "fleet", "fleet_status", "status_arguments"),
         ("fleet page", "write a page about the models of an output folder",
          "fleet", "write_page", "page_arguments"),
+        ("fleet lake", "put the ledgers of fleets into one DuckLake catalogue",
+         "fleet", "write_lake", "lake_arguments"),
         ("rules list", "list the rewrite rules",
          "rules", "list_rules", "list_arguments"),
         ("rules show", "show a rule, or the SQL that it runs",

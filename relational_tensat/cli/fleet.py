@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import InputError, UsageError, first_line
 from relational_tensat.base.option import options_in
-from relational_tensat.base.outputs import PAGE
+from relational_tensat.base.outputs import DATABASE, PAGE
 from relational_tensat.base.shown_text import escaped
 from relational_tensat.cli.closed_output import write_line
 from relational_tensat.cli.common import add_model_files
@@ -253,6 +253,26 @@ def write_page(args: argparse.Namespace) -> int:
     with write_aside(path) as aside:
         (aside / path.name).write_text(text, encoding="utf-8", errors="backslashreplace")
     write_line(str(path))
+    return 0
+
+
+def lake_arguments(parser: Parser) -> None:
+    """Declare the flags of ``fleet lake``."""
+    parser.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="the output folder of a fleet"
+    )
+    parser.add_argument(
+        "-o", "--output", type=DATABASE, metavar="FILE", required=True,
+        help="the catalogue; these fleets' rows are replaced where it has them",
+    )  # fmt: skip
+
+
+def write_lake(args: argparse.Namespace) -> int:
+    """Put ledgers into a catalogue."""
+    from relational_tensat.fleet.lake import add_to_lake
+
+    add_to_lake(args.folders, args.output)
+    write_line(str(args.output))
     return 0
 
 
