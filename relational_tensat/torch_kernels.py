@@ -107,8 +107,7 @@ def _on_gpu(entry: KernelEntry, given: tuple[Any, ...]) -> Any:
                 tensors[name] = given[0].new_empty(count(device[name]), dtype=dtype)
         operands = [tensors[name] for name in (*kernel.operands, *kernel.outputs)]
         module, name = _triton_module(entry), identifier(kernel.name)
-        # Files of earlier versions state no warps: their kernels are made for Triton's 4.
-        warps = getattr(module, f"{name}{WARPS_SUFFIX}", 4)
+        warps = getattr(module, f"{name}{WARPS_SUFFIX}")
         getattr(module, name)[kernel.block.grid](*operands, num_warps=warps)
     return _as_returned(results)
 

@@ -175,7 +175,7 @@ print(code, loaded, deepest)
     [
         ("bench/inputs/nasrnn.json", "--effort low", 227),  # one few e-graphs need: neighbourhoods
         ("bench/inputs/encoder_block.onnx", "--effort low", 247),
-        ("bench/inputs/nasrnn.json", "--effort low --search mcts --tree-decisions 2", 238),
+        ("bench/inputs/nasrnn.json", "--effort low --search mcts --set tree-decisions=2", 238),
         ("bench/inputs/encoder_block.onnx", "--budget 2", 263),
     ],
 )

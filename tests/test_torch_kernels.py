@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, kernels, optimize, torch_kernels
 from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cli.main import main
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.tensor import Graph
 
 ROWS, COLUMNS = 4, 8

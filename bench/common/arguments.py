@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from bench.common.rule_sets import RULE_SETS
+from bench.models import MODELS, TENSAT_MODELS
 from relational_tensat.base.errors import UsageError, check_choice
-from relational_tensat.models import MODELS, TENSAT_MODELS
 
 Number = TypeVar("Number", int, float)
 

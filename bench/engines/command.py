@@ -22,13 +22,13 @@ from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.common.table import table_row
 from bench.engines.translation import translate
 from bench.engines.works import Task
+from bench.models import TENSAT_MODELS
 from relational_tensat.base.errors import (
     MissingDependencyError,
     UsageError,
     VerificationError,
     check_choice,
 )
-from relational_tensat.models import TENSAT_MODELS
 
 ENGINES = ("egglog", "ours")
 _HEADER = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench.models import TENSAT_MODELS
 from bench.scale.families import FAMILIES
-from relational_tensat.models import TENSAT_MODELS
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

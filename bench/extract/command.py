@@ -22,8 +22,8 @@ from bench.extract.methods import DEFAULT_METHODS, METHODS
 from bench.extract.report import details, family_tables, summary
 from bench.extract.run import AblationTask, Group, Limits, Row, run_ablations, run_groups
 from bench.extract.table5 import table_5, unfiltered
+from bench.models import MODELS
 from relational_tensat.base.errors import UsageError, check_choice
-from relational_tensat.models import MODELS
 
 EGRAPHS = Path(__file__).parents[1] / "egraphs"
 

@@ -20,6 +20,7 @@ import numpy as np
 from bench.common.result_file import read_object
 from bench.common.rule_sets import RULE_SETS
 from bench.common.stopwatch import stopwatch
+from bench.models import MODELS
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import sql, write_aside
 from relational_tensat.cli.database import QueryRows
@@ -29,7 +30,6 @@ from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract.interchange import egraph_json, read_egraph_json, save_egraph_json
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.models import MODELS
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.store import content_hash
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from bench.models import MODELS
 from relational_tensat.fleet import FleetRow, fleet
 from relational_tensat.fleet.task import Files, FleetTask, versions
-from relational_tensat.models import MODELS
 from relational_tensat.run.options import Options
 
 _MODULE = importlib.import_module("relational_tensat.fleet.fleet")

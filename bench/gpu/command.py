@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from bench.common.machine import describe_commit
 from bench.common.result_file import RESULTS, report_saved, save_result
 from bench.gpu.element_type import ELEMENT_TYPES, FLOAT32, with_element_type
+from bench.models import MODELS
 from relational_tensat.base.errors import InputError, check_choice
 from relational_tensat.cost.device import Device
 from relational_tensat.gpu.catalogue import MATH_MODES
-from relational_tensat.models import MODELS
 
 if TYPE_CHECKING:
     from bench.gpu.measure import ModelRun, Session

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from bench.common.model_files import model_files
+from bench.models import MODELS, GraphBuilder
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import Configuration, Device, TimingSample
@@ -20,7 +21,6 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.formats import load_model
-from relational_tensat.models import MODELS, GraphBuilder
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

@@ -14,7 +14,7 @@ ELEMENT_TYPES = (FLOAT32, "float16")
 def with_element_type(graph: Graph, dtype: str) -> Graph:
     """Return a graph whose float32 inputs, weights and constants are of another type.
 
-    >>> from relational_tensat.models import MODELS
+    >>> from bench.models import MODELS
     >>> half = with_element_type(MODELS["vgg19"](), "float16")
     >>> {kind.dtype for kind in half.types.values()}
     {'float16'}

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from bench.common.rule_sets import RULE_SETS
+from bench.models import MODELS
 from relational_tensat.base.deadline import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
@@ -24,7 +25,6 @@ from relational_tensat.explore.strategies.mcts.decisions import explore_tree
 from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
-from relational_tensat.models import MODELS
 from relational_tensat.run.progress import Silent
 
 BUDGETS = tuple(2**power for power in range(10))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from bench.models import MODELS
 from relational_tensat.base.plan import carried_out
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import Profile
@@ -22,7 +23,6 @@ from relational_tensat.explore.subgraphs.node_costs import SignatureCosts
 from relational_tensat.explore.subgraphs.universe import Universe
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
-from relational_tensat.models import MODELS
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.progress import Silent
 

@@ -15,6 +15,7 @@ from bench.common.machine import describe_commit
 from bench.common.reference import join_ms
 from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.mcts.cells import Cell
+from bench.models import MODELS
 from relational_tensat.base.deadline import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
@@ -28,7 +29,6 @@ from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.greedy.bottom_up import settle_by_tree_cost
 from relational_tensat.extract.greedy.ocf import greedy_by_history
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.models import MODELS
 from relational_tensat.run.progress import Silent
 
 #: The largest k_multi of saturation.

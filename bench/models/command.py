@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bench.models import MODELS
 from relational_tensat.base.errors import UsageError
 from relational_tensat.formats import save_model
-from relational_tensat.models import MODELS
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.models.layers import conv, linear, relu
+from bench.models.builder import GraphBuilder
+from bench.models.layers import conv, linear, relu
 from relational_tensat.tensor import Graph
 
 FOLDER = Path(__file__).parents[1] / "inputs" / "figures"

@@ -12,6 +12,7 @@ from bench.common.cell_results import Result
 from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.common.stopwatch import stopwatch
 from bench.extract.methods import run_method
+from bench.models import TENSAT_MODELS
 from bench.paper.cells import BUDGETS, Cell
 from bench.taso.search import backtrack
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
@@ -20,7 +21,6 @@ from relational_tensat.explore import Exploration, ExplorationOptions, Observer,
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.models import TENSAT_MODELS
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Silent

@@ -12,10 +12,10 @@ from pathlib import Path
 from bench.common.arguments import add_save
 from bench.common.model_files import LIGHT, model_files
 from bench.common.result_file import RESULTS, report_saved, save_result
+from bench.models import MODELS
 from bench.runs.measure import PHASES, ProcessRun, measure_process
 from relational_tensat.base.errors import check_choice
 from relational_tensat.formats import save_model
-from relational_tensat.models import MODELS
 
 #: The light CNNs, of which some are among the 13 models under the same name.
 LIGHT_NAMES = {f"light_{name}": name for name in LIGHT}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relational_tensat.models import GraphBuilder
-from relational_tensat.models.sequences import bert, nasrnn
+from bench.models import GraphBuilder
+from bench.models.sequences import bert, nasrnn
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule

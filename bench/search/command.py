@@ -24,6 +24,7 @@ from bench.common.machine import describe_machine
 from bench.common.plots import check_plotting
 from bench.common.report import Report
 from bench.common.result_file import RESULTS, provenance, report_saved
+from bench.models import MODELS
 from bench.search.cells import cells_of
 from bench.search.kept import take_kept
 from bench.search.measure import BUDGETS_S, SEARCHES
@@ -34,7 +35,6 @@ from bench.search.search_run import Limits, SearchRun
 from bench.search.tables import at_own_limit, tables_of
 from relational_tensat.base.errors import check_choice
 from relational_tensat.cost import load_profile
-from relational_tensat.models import MODELS
 
 HEADER = (
     "model", "search", "k", "node limit", "e-nodes", "subgraphs", "before µs", "after µs", "bound µs",

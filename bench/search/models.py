@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from bench.models import MODELS
 from bench.scale.families import transformer
 from bench.search.decoder import Shape, decoder
 from relational_tensat.base.errors import UsageError, check_choice
 from relational_tensat.formats import load_model
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph
 
 #: A decoder of 24 layers, small enough to be made on the spot.

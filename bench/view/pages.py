@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.models import MODELS
 from bench.scale.families import FAMILIES
 from relational_tensat import EGraph, Options, optimize
 from relational_tensat.formats import load_model
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 
 _INPUTS = Path(__file__).resolve().parent.parent / "inputs"

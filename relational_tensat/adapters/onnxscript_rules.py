@@ -6,8 +6,8 @@
     RewriteRuleSet(export_rules().rules).apply_to_model(model)
 
 A rule has that form where it has one source, each of whose operators is one node of ONNX. The pattern is
-the shape of the source (``onnxscript_source``). All else is asked when it matches, by the code of a
-search: the meaning of the nodes, the rule's conditions for their types, the nodes to write instead, and
+the shape of the source (``onnxscript_source``). All else is asked when it matches, by the code of a search.
+That is the meaning of the nodes, the rule's conditions for their types, the nodes to write instead, and
 whether a constant is extreme. Where something is not known, a type above all, the rule does not fire.
 """
 

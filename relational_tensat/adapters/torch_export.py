@@ -264,7 +264,7 @@ def _impurity(program: torch.export.ExportedProgram) -> str:
 
 
 def _misfit(program: torch.export.ExportedProgram) -> str:
-    """Return why inputs or outputs are none of ONNX: "" where they are."""
+    """Return why ONNX has no such inputs or outputs; "" where it has."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     signature = program.graph_signature
     for name in (*signature.user_inputs, *signature.user_outputs):

@@ -1,15 +1,14 @@
 """Options: a field of a frozen dataclass has all that is to be known of one.
 
-That field gives the command line's flag, its help, default and converter, the check of its value, its JSON
-by group and field, the schema of that, and the page of the command line. Groups of options stand in the
-rooms that use them, and ``OptionTree`` puts groups together.
+That field gives the command line's flag, its help, default and converter, and the check of its value. It
+also gives its JSON by group and field, the schema of that, and the page of the command line. Groups of
+options stand in the rooms that use them, and ``OptionTree`` puts groups together.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
@@ -43,7 +42,6 @@ class About:
     minimum: int = 0
     metavar: str = ""
     default_text: str = ""
-    former: tuple[str, ...] = ()
     check: Callable[[Any], None] | None = None
     may_change: bool = False
     is_rare: bool = False
@@ -70,7 +68,6 @@ def option(
             minimum: the least value of a number;
             metavar: a value's name in ``--help``;
             default_text: what ``--help`` shows instead of the default; a blank for nothing;
-            former: names that it had, which are understood for one release;
             check: raises UsageError for values that cannot be;
             may_change: whether a run that is resumed may have another value; see ``resumable_options``;
             is_rare: whether the command line has no flag for it, but ``--set NAME=VALUE``;
@@ -119,11 +116,6 @@ class Option:
     def text_name(self) -> str:
         """Its name as ``--set`` takes it."""
         return self.name.removesuffix("_s").replace("_", "-")
-
-    @property
-    def former_flags(self) -> tuple[str, ...]:
-        """Flags that it had."""
-        return tuple(_flag(name, is_off=self.default is True) for name in self.about.former)
 
     def read(self, value: Any) -> Any:
         """Return a value as it is kept: a text is a path where paths are, one element a tuple.
@@ -244,7 +236,9 @@ class OptionTree:
         given = set(self.given)
         options = {item.name: (group, item) for group, item in options_in(type(self))}
         for name, value in values.items():
-            group, item = options[_current_name(name, options)]
+            if name not in options:
+                raise unknown("option", name, options)
+            group, item = options[name]
             changes.setdefault(group, {})[item.field] = value
             given.add(item.name)
         groups = {
@@ -287,18 +281,6 @@ def options_in(tree: type[OptionTree]) -> Iterator[tuple[str, Option]]:
     for name, group in groups_of(tree).items():
         for item in options_of(group):
             yield name, item
-
-
-def _current_name(name: str, options: Mapping[str, tuple[str, Option]]) -> str:
-    if name in options:
-        return name
-    for _, item in options.values():
-        if name in item.about.former:
-            warnings.warn(
-                f"the option {name!r} is called {item.name!r} now", DeprecationWarning, stacklevel=4
-            )
-            return item.name
-    raise unknown("option", name, options)
 
 
 def _read(field: dataclasses.Field[Any], hint: Any) -> Option:

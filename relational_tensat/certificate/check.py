@@ -161,7 +161,7 @@ def _check_files(stated: ModelFile, path: Path) -> None:
 def _read_rules(
     stated: Mapping[str, StatedRule], checked: CertificateCheck, *, allow_own_rules: bool
 ) -> Iterator[tuple[str, Rule]]:
-    """Read the rules; which of them ship, with which law and verdict, this installation knows."""
+    """Read the rules. This installation knows which of them ship, with which law and verdict."""
     shipped = {rule.name: rule for file in all_rule_files() for rule in read_rule_file(file)}
     verdicts = shipped_verdicts()
     for name, each in stated.items():

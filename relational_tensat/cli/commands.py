@@ -71,11 +71,6 @@ GROUPS = {
 }
 #: Stands for its group where no second word is given.
 _DEFAULTS = {"rules": "rules list", "fleet": "fleet run"}
-#: Former commands: the line that each prints for one release.
-_MOVED = {
-    "rules synthesize": "is now python -m bench synthesize, in a clone of the repository",
-    "kernels import": "is gone: kernels verify tells whether a μGraph from elsewhere computes the same",
-}
 #: Groups whose default takes any other word, too.
 _TAKES_WORDS = ("fleet",)
 
@@ -225,8 +220,6 @@ def _in_group(group: str, words: list[str], flags: list[str]) -> tuple[str, list
     takes_word = not word or word.startswith("-") or group in _TAKES_WORDS
     if group in _DEFAULTS and takes_word:
         return _DEFAULTS[group], [*flags, *words]
-    if moved := _MOVED.get(f"{group} {word}"):
-        raise UsageError(f"{group} {word} {moved}")
     raise UsageError(
         f"unknown command '{group} {word}', expected {group} and one of {', '.join(own)}"
         f"{nearest(word, own)}"

@@ -154,7 +154,6 @@ def search_arguments(parser: Parser) -> None:
 
     add_program(parser)
     add_options(parser, options_of(SearchOptions))
-    parser.note_former("--processes", "--on processes:")
     parser.add_argument(
         "-o", "--output", type=Written("a μGraph", (".json",)), metavar="FILE",
         help="write the best as JSON",

@@ -1,6 +1,6 @@
 """The text of the ``kernels`` commands: verifications, plans of blocks, rows of searches with their SQL.
 
-A plan says when a block does what, where tensors lie and how, and proves that they lie well. ``kernels
+A plan says when a block does what, and where tensors lie and how. It proves that they lie well. ``kernels
 show --sql`` prints the rows of a search that a kernel came from, and the SQL that asks for them.
 """
 

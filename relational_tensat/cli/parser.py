@@ -28,7 +28,6 @@ class Parser(argparse.ArgumentParser):
         self.flags: list[str] = []
         self.short_help = ""
         self._paths: list[argparse.Action] = []
-        self._former: dict[str, str] = {}
         super().__init__(
             **{**kwargs, "allow_abbrev": False, "formatter_class": _Formatter, "add_help": False}
         )
@@ -70,7 +69,6 @@ class Parser(argparse.ArgumentParser):
         Raises:
             UsageError: an argument is unknown.
         """
-        args = None if args is None else list(self._in_current_words(args))
         arguments, extra = super().parse_known_args(args, namespace)
         if extra:
             hint = nearest(extra[0].partition("=")[0], self.flags)
@@ -89,35 +87,6 @@ class Parser(argparse.ArgumentParser):
                 else:
                     inputs.append(path)
         check_outputs(outputs, inputs)
-
-    def note_former(self, flag: str, current: str) -> None:
-        """Understand a flag of before for one release.
-
-        Args:
-            current: the present word: a flag, or with ``=`` or ``:``, a flag and the start of its value.
-        """
-        self._former[flag] = current
-
-    def _in_current_words(self, args: Sequence[str]) -> Iterator[str]:
-        """Yield arguments with the present names of flags; note that former ones will go."""
-        rest = iter(args)
-        for text in rest:
-            flag, equals, value = text.partition("=")
-            current = self._former.get(flag)
-            if current is None:
-                yield text
-                continue
-            sys.stderr.write(
-                f"note: {flag} is called {current.rstrip('=:')} now, its former name will go\n"
-            )
-            if current.endswith(("=", ":")) and not equals:
-                value = next(rest, "")
-            name, is_set, setting = current.partition(" ")
-            yield name
-            if is_set:
-                yield setting + value
-            elif equals:
-                yield value
 
 
 class _HelpAll(argparse.Action):
@@ -284,8 +253,6 @@ def add_options(
             parser.add_argument(option.flag, **_arguments(option))
         else:
             parser.note(section.add_argument(option.flag, **_arguments(option)))
-        for former in option.former_flags:
-            parser.note_former(former, option.flag)
 
 
 def _add_set(parser: Parser, options: Sequence[Option]) -> None:
@@ -325,9 +292,6 @@ def _add_set(parser: Parser, options: Sequence[Option]) -> None:
         help = f"no: {_help(option)} [yes]" if option.default is True else _help(option)
         shown = argparse.Action([], option.name, metavar=f"{name}={value}", help=help)
         section._group_actions.append(shown)  # shown in the help; no argument of its own
-        for former in (option.flag, *option.former_flags):
-            fixed = "" if option.kind is not bool else "no" if option.default else "yes"
-            parser.note_former(former, f"--set {name}={fixed}")
 
 
 def _truth(text: str) -> bool:

@@ -157,7 +157,6 @@ def verify_arguments(parser: Parser) -> None:
         "--on", metavar="RUNNER",
         help="where: here, processes:N, ray, ray:ADDRESS or slurm:N [a process for each core]",
     )  # fmt: skip
-    parser.note_former("--jobs", "--on processes:")
     parser.add_argument(
         "--record", type=Written("verdicts on rules", (".json",)), metavar="FILE",
         help="write the verdicts to this file; rules/verdicts.json has those of the rules that ship",

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.option import options_in, options_schema
+from relational_tensat.base.option import options_in
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cli.closed_output import write_line
-from relational_tensat.cli.parser import Parser, add_tree, json_text, written_values
+from relational_tensat.cli.parser import Parser, add_tree, written_values
 from relational_tensat.cli.process_limits import limit_blas_threads
 from relational_tensat.formats.frontend import MODEL
 from relational_tensat.run.options import Options, resumable_options
@@ -44,15 +44,6 @@ Make a model faster: find the cheapest graph that computes the same, check it, w
 -q prints one line, -v all details.
 All options: relational-tensat run --help-all
 """
-
-
-class _OptionsSchema(argparse.Action):
-    """The flag of before, of ``schema options``: prints the JSON schema of all options and ends."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        sys.stderr.write("note: --options-schema is now: relational-tensat schema options\n")
-        sys.stdout.write(json_text(options_schema(Options)))
-        parser.exit()
 
 
 def run_arguments(parser: Parser) -> None:
@@ -87,8 +78,6 @@ def run_arguments(parser: Parser) -> None:
         "-v", "--verbose", "--details", action="store_true", dest="details",
         help="print all that is known of the run, and where its time went",
     )  # fmt: skip
-    parser.note_former("--profile", "--details")
-    parser.add_argument("--options-schema", nargs=0, action=_OptionsSchema, help=argparse.SUPPRESS)
     add_tree(parser, Options)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
 from rich.text import Text
 
-from relational_tensat.run.progress import Progress
+from relational_tensat.run.progress import Progress, Silent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,8 +135,8 @@ class ShownProgress(Progress, Protocol):
         """Show it no longer."""
 
 
-class ConsoleProgress:
-    """Prints a line per iteration, and one whenever the solver's graph or bound is better."""
+class BriefProgress(Silent):
+    """Prints phases, races, and how far measuring is: few lines, for a pipe or a plain terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -156,6 +156,25 @@ class ConsoleProgress:
         if name not in ("load", self._phase):  # loading is too quick to be news
             self._phase = name
             self._console.print(f"{_SAID.get(name, name)} …", style="dim")
+
+    def raced(self, report: RaceRound) -> None:
+        final = report.final
+        self._console.print(
+            f"  race {report.round}: {report.graphs[report.winner].name} is {final.speedup:.3f}x as fast "
+            f"as the original [{final.low:.3f}, {final.high:.3f}]"
+        )
+
+    def measuring(self, done: int, total: int) -> None:
+        """Print how far measuring is: at once, now and then, and at the end."""
+        now = time.monotonic()
+        if 0 < done < total and now - self._last_measured < _SECONDS_BETWEEN_MEASUREMENTS:
+            return
+        self._last_measured = now
+        self._console.print(f"  measured {done:,} of {total:,} configurations")
+
+
+class ConsoleProgress(BriefProgress):
+    """Prints a line per iteration, too, and one whenever the solver's graph or bound is better."""
 
     def region(self, report: RegionReport) -> None:
         """Print now and then what became of a part of the model for which a kernel was sought."""
@@ -191,37 +210,6 @@ class ConsoleProgress:
     def extracted(self, entry: ExtractionEntry) -> None:
         proof = ", optimal for this e-graph" if entry.optimal else ""
         self._console.print(f"  best graph {entry.best_us:,.2f} µs{proof}, {entry.seconds:.2f} s")
-
-    def raced(self, report: RaceRound) -> None:
-        final = report.final
-        self._console.print(
-            f"  race {report.round}: {report.graphs[report.winner].name} is {final.speedup:.3f}x as fast "
-            f"as the original [{final.low:.3f}, {final.high:.3f}]"
-        )
-
-    def measuring(self, done: int, total: int) -> None:
-        """Print how far measuring is: at once, now and then, and at the end."""
-        now = time.monotonic()
-        if 0 < done < total and now - self._last_measured < _SECONDS_BETWEEN_MEASUREMENTS:
-            return
-        self._last_measured = now
-        self._console.print(f"  measured {done:,} of {total:,} configurations")
-
-
-class BriefProgress(ConsoleProgress):
-    """Prints phases, races, and how far measuring is: few lines, for a pipe or a plain terminal."""
-
-    def region(self, report: RegionReport) -> None:
-        """Print nothing."""
-
-    def iteration(self, report: IterationReport) -> None:
-        """Print nothing."""
-
-    def extraction(self, incumbent_us: float, bound_us: float) -> None:
-        """Print nothing."""
-
-    def extracted(self, entry: ExtractionEntry) -> None:
-        """Print nothing."""
 
 
 class LiveProgress:

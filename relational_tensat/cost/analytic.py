@@ -1,11 +1,11 @@
 """Costs that a formula or one's own ``CostModel`` gives: estimates, all of them.
 
 With several threads, kernels cost what follows from a profile of one. onnxruntime shares the work of most
-kernels out to all threads, however small they are: products, convolutions, pools, norms, what reorders.
-Those that go through elements one by one, or copy them, it leaves to one thread until there is enough of
-it. Arithmetic and activations are nearly as much quicker as there are threads; weights that come from main
-memory hardly, since one thread reads about as fast as all. To share out costs something each time, and so
-does waking the threads, which sleep a while after a run.
+kernels out to all threads, however small they are. These are products, convolutions, pools, norms, and
+reorders. Those that go through elements one by one, or copy them, it leaves to one thread until there is
+enough of it. Arithmetic and activations are nearly as much quicker as there are threads; weights that come
+from main memory hardly, since one thread reads about as fast as all. To share out costs something each
+time, and so does waking the threads, which sleep a while after a run.
 
 A cache has some of what a model reads since it ran last: weights, code and data of kernels.
 """

@@ -7,12 +7,12 @@ that is unmeasured is in a cheaper graph (``extract/few_measurements.py`` measur
 
 Of any kernel only one thing holds: it takes more than no time. Where an operator has been measured fewer
 than ``FEWEST`` times, the bound is 0. Beyond that the bound rests on a premise, which reports state. The
-measure is a time per unit of work, and a unit is the roofline's time under the base profile: no kernel is
+measure is a time per unit of work. A unit is the roofline's time under the base profile. No kernel is
 quicker by more than ``MARGIN`` than the quickest of its ``NEAREST``, the kernels of the same operator
 nearest in operations and bytes. Each of 2,538 recorded times (xeon-2.5ghz-avx512) was left out in turn: 0.2
 % were quicker than that, of 765 of an AMD EPYC 0.4 %. Half of the bounds were above 0.72 / ``MARGIN`` and
-0.85 / ``MARGIN`` of the time. With more
-times the nearest are nearer: all bounds are taken again before the next choice.
+0.85 / ``MARGIN`` of the time. With more times the nearest are nearer: all bounds are taken again before the
+next choice.
 """
 
 from __future__ import annotations

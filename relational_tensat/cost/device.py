@@ -6,7 +6,7 @@ or caches.
 How a device plugs in: ``relational_tensat.cost.cpu`` and ``relational_tensat.cost.cuda`` each have a
 function ``open_device() -> Device``, imported when ``--cost cpu`` or ``--cost cuda`` is asked for. It
 raises ``MissingDependencyError`` where a package or a driver is missing, and says what to install.
-``MeasuredSource`` (cost/measured_source.py) does the rest: it asks a device only for configurations that
+``MeasuredSource`` (cost/measured_source.py) does the rest. It asks a device only for configurations that
 the cache does not have, each once, and stores every result before it takes the next.
 
 Two graphs are timed whole, one after the other in turn; that says gain, tie or loss. The sum of single

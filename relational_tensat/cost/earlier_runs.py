@@ -1,7 +1,7 @@
 """Earlier runs in the cost cache: the graphs that were timed whole, and how long was measured.
 
-A run of the same model in the same way gets the same choice: by the same costs, of which no more are
-measured than before, and of graphs that do not race again.
+A run of the same model in the same way gets the same choice. It has the same costs, measures no more of
+them, and its graphs do not race again.
 """
 
 from __future__ import annotations

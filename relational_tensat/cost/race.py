@@ -1,6 +1,6 @@
 """Graphs raced whole against the original: heats, and a test that ends when the order is clear.
 
-A heat runs all graphs in turn, each as a runtime has just loaded it: a graph that was loaded first, or lies
+A heat runs all graphs in turn, each as a runtime has just loaded it. A graph that was loaded first, or lies
 elsewhere in memory, is 5 to 10 % slower for no other reason. So heats are what is repeated, and their
 spread is the noise. A graph that is slower than another beyond the noise leaves the race (Birattari et al.
 2002, "A racing algorithm for configuring metaheuristics"). The winner is then compared with the original in
@@ -154,7 +154,7 @@ def heat_rounds(round_s: float) -> int:
 
 
 def least_heats_s(heat: TimingRound, numbers: Sequence[int]) -> float:
-    """Run a heat, which counts for nothing: libraries are loaded, memory is taken.
+    """Run a heat that counts for nothing: libraries are loaded, memory is taken.
 
     Returns:
         How many seconds as few heats take as say something.

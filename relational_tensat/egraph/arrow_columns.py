@@ -1,7 +1,7 @@
 """Columns of many rows for Arrow, without what pyarrow does first: it imports pandas where that is there.
 
-That takes a fifth of a second, as long as a small search, only to find that a list or an array is none of
-pandas' own.
+That takes a fifth of a second, as long as a small search, only to find that a list or an array is not of
+pandas.
 """
 
 from __future__ import annotations

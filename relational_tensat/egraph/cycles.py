@@ -6,9 +6,9 @@ soon, the edges that may lie on cycles are collected (``cycles/core.sql``). Of t
 closes a cycle with older ones is filtered: the original graph always stays. Recursive CTEs find these
 e-nodes, too (``cycles/break.sql``), unless the classes are many: then a search in Python does.
 
-An e-node is filtered if, and only if, it closes a cycle with older ones that are kept. So what is filtered
-depends on the ages of e-nodes alone, nothing is filtered without need, and the oldest e-node of a class
-always stays: its operands are older than whatever has the class as an operand.
+An e-node is filtered if, and only if, it closes a cycle with older ones that are kept. So the ages of
+e-nodes alone decide. Nothing is filtered without need, and the oldest e-node of a class always stays. Its
+operands are older than whatever has the class as an operand.
 
 In the search, the labels of the classes are an order of the kept e-nodes, and stay one as e-nodes are
 added. An e-node above its children closes no cycle. For another, only ways whose labels lie between its
@@ -299,7 +299,7 @@ def suspects_text(leaves: int, roots: int = 2) -> str:
     """Return the statement that fills ``suspect``: applications that may close a cycle, by heights.
 
     An application puts its roots above its variables. That closes no cycle if all variables of one match
-    lie lower than the roots of the others, which is so for most. Class ids are dense, so that a list of all
+    lie lower than the roots of the others. It is so for most. Class ids are dense, so that a list of all
     heights answers at once what a join for each variable would. Of rules with fewer sources than others, a
     root is 0 and has no height.
 

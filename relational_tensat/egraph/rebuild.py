@@ -2,7 +2,7 @@
 
 It works set at a time (egg, Willsey et al. 2021, section 3, for the invariants). All unions of a phase
 become components, all rows that mention a moved class are rewritten, and rows that became equal ask for the
-next unions, until there are none.
+next unions, until nothing is left to unite.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def read_schema(connection: duckdb.DuckDBPyConnection) -> list[PublishedTable]:
 
 
 def _create(database: Database, purposes: Sequence[str]) -> None:
-    """Make tables; in a file with their comments, which nobody reads in memory."""
+    """Make tables; in a file with their comments. Nobody reads those in memory."""
     for purpose in purposes:
         definitions, comments = _parts(purpose)
         database.execute_all(definitions, f"schema/{purpose}")

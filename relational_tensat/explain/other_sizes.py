@@ -1,8 +1,8 @@
 """The steps of an explanation, carried out at other sizes of a model's dynamic dimensions.
 
 The graph at other sizes has the same operators with other attributes and types. Every term of the explained
-graphs gets its counterpart there: those of the original from the graph that was read at these sizes, those
-of a step from its rule, whose conditions are examined and whose attributes are computed again. If a step
+graphs gets its counterpart there. Those of the original come from the graph that was read at these sizes.
+Those of a step come from its rule: its conditions are examined and its attributes computed again. If a step
 does not apply, or two values that were one at the explained sizes are two at others, it holds at the
 explained sizes only.
 """

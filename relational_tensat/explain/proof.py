@@ -2,8 +2,8 @@
 
 An e-node may have had many forms, each with reasons of its own. Were they one, a rule could seem to need
 what it has made, and a way through it would never end. As it is, an edge needs only what was there before
-it, and a way between two forms that uses no edge later than the last that they need to be one does not come
-back to itself: so egg explains, too (Flatt et al., "Small Proofs from Congruence Closure", FMCAD 2022).
+it. A way between two forms that uses no edge later than the last that they need to be one does not come
+back to itself. So egg explains, too (Flatt et al., "Small Proofs from Congruence Closure", FMCAD 2022).
 
 The edges are ``applications`` of rules, as a run logged their unions. ``FormGraph`` has the forms: e-nodes
 on the operands of their time, and the times when two became one.

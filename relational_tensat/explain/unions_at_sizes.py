@@ -1,8 +1,8 @@
 """All unions of a run, carried out at other sizes of a model's dynamic dimensions, each once.
 
-Forms of the proof graph get counterparts there: those of the original from the graph that was read at these
-sizes, those of a rule's application from the rule, which is judged there again. A union holds there if its
-rule does, or, for one by congruence, if the operands are one there. So it is known of each e-node at once
+Forms of the proof graph get counterparts there. Those of the original come from the graph that was read at
+these sizes. Those of an application come from the rule, judged there again. A union holds there if its rule
+does, or, for one by congruence, if the operands are one there. So it is known of each e-node at once
 whether it holds at all sizes, without steps from graph to graph. A union costs no more in a large model
 than in a small one. Equal ones are judged once. ``other_sizes`` is the slow way, by steps.
 

@@ -174,7 +174,6 @@ class ExplorationOptions(OptionGroup):
         metavar="N",
         minimum=1,
         default_text="2000, or 5 for each node of a model that focus searches",
-        former=("world_nodes",),
         is_rare=True,
     )
     universe_limit: int = option(

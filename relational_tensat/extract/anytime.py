@@ -4,8 +4,8 @@ Each begins from the cheapest graph so far, with the extractor that the run was 
 not see e-nodes that pay only together (merged products above all), so they may stand still while the
 optimum moves. Together the extractions between iterations may take as long as exploration has taken, and
 ``LEAST_S`` each anyway, in which a small e-graph's optimum is proven. Their seconds count as exploration's
-if its time is limited. Open questions are left to the final one, which has a limit of its own. A search
-that chooses by graphs may then continue from another of several cheapest ones on a slow machine.
+if its time is limited. Open questions are left to the final one: it has a limit of its own. A search that
+chooses by graphs may then continue from another of several cheapest ones on a slow machine.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class AnytimeExtractor:
     def subgraph_cost_us(
         self, subgraph: SubgraphArrays, extractor: str, should_stop: ShouldStop | None = None
     ) -> float:
-        """Return what an extractor's graph of a subgraph costs, which no table shows.
+        """Return what an extractor's graph of a subgraph costs; no table shows that.
 
         Args:
             extractor: ``greedy-dag`` is the derivation from the leaves up alone: the extractor's other ways

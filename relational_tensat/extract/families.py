@@ -1,8 +1,8 @@
 """Graphs of an e-graph that really differ: in the families of rules that made them, or in their parts.
 
 A cheapest graph without some family of rules is the cheapest of the e-graph without the e-nodes that it
-made. Forbidding in turn each family of the cheapest graph, and so on from those, finds the graphs in order
-of cost, one for each set of families (Lawler 1972, "A procedure for computing the k best solutions to
+made. Each family of the cheapest graph is forbidden in turn, and so on from those. This finds the graphs in
+order of cost, one for each set of families (Lawler 1972, "A procedure for computing the k best solutions to
 discrete optimization problems", with families in place of variables).
 
 ``varied_graphs`` gives the cheapest graph first, then graphs with parts that none before has. Each is the
@@ -64,7 +64,7 @@ def cheapest_by_family(
     solve: Callable[[ExtractionProblem], Extraction],
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[FamilyChoice]:
-    """Yield choices in order of cost, which differ in families and in cost; the first is the cheapest.
+    """Yield choices that differ in families and in cost, the cheapest first.
 
     A family is only avoided where a graph can do without: the original graph's e-nodes always can be had.
 

@@ -1,16 +1,16 @@
 """The cheapest graph, found with as few measurements as decide it.
 
-Where costs are measured, an e-graph has far more kernels than any of its cheapest graphs. So the others
-are given bounds first, which are not above their costs (``cost.bound``). The cheapest graph under these
-is extracted, its kernels are measured, and again, until it has measured kernels only: no other graph is
-then cheaper, as each costs at least what it does under the bounds. Each round measures a kernel at least,
-so there is an end; at worst all have been measured, as without bounds (lazy evaluation of edges, as in
-LazySP: Dellin and Srinivasa 2016, "A unifying formalism for shortest path problems with expensive edge
-evaluations"). In which order that is done proves nothing, but measuring may end by time. So likely
-choices are measured first: those that a greedy method finds by estimates, until these are measured. Then
-bounds lead. They are low where little is known, and lead to kernels that will not be chosen. Out of time,
-kernels that bounds lead to are estimated instead, and the others are neither measured nor estimated.
-Where no estimate is below its bound, the choice is then as cheap as if all had been estimated.
+Where costs are measured, an e-graph has far more kernels than any of its cheapest graphs. So the others are
+first given bounds that are not above their costs (``cost.bound``). The cheapest graph under these is
+extracted, its kernels are measured, and again, until it has measured kernels only. No other graph is then
+cheaper, as each costs at least what it does under the bounds. Each round measures a kernel at least, so
+there is an end; at worst all have been measured, as without bounds (lazy evaluation of edges, as in LazySP:
+Dellin and Srinivasa 2016, "A unifying formalism for shortest path problems with expensive edge
+evaluations"). In which order that is done proves nothing, but measuring may end by time. So likely choices
+are measured first: those that a greedy method finds by estimates, until these are measured. Then bounds
+lead. They are low where little is known, and lead to kernels that will not be chosen. Out of time, kernels
+that bounds lead to are estimated instead, and the others are neither measured nor estimated. Where no
+estimate is below its bound, the choice is then as cheap as if all had been estimated.
 """
 
 from __future__ import annotations

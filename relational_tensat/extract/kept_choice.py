@@ -5,7 +5,7 @@ e-graph represents: each of its e-nodes is found again by its signature and its 
 today. Where two classes of the choice were united, the e-node that stood lower in the choice stands for
 both. Its own operands stood lower still, so no cycle arises, and no e-node is added.
 
-A choice is also written as text, which finds its e-nodes again in another e-graph of the same model and
+A choice is also written as text. That finds its e-nodes again in another e-graph of the same model and
 rules. An e-node is what its signature is, and the e-nodes of its children, which stand before it. Ids are
 an e-graph's own; where time ended exploration, those of a run that is repeated are others.
 """

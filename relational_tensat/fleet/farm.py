@@ -5,8 +5,8 @@ they take estimates. The kernels that searches asked for are measured, one at a 
 they search
 again: other kernels may matter now. It ends when none is asked for.
 
-The snapshot is a cost cache, which runs read by ``--cost-cache FILE``. Of each device in it there is a
-table beside it, which never changes: runs by ``--cost table:FILE`` give the same bytes everywhere.
+The snapshot is a cost cache, which runs read by ``--cost-cache FILE``. Beside it is a table of each device
+in it, and that never changes: runs by ``--cost table:FILE`` give the same bytes everywhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ledger of a fleet: a DuckDB file that one process writes, and tables beside it that all may read.
 
 While a fleet runs, its process has the file open, and others cannot. So they read the tables as Parquet,
-which is written again now and then. A second fleet in the folder is refused for the same reason.
+written again now and then. A second fleet in the folder is refused for the same reason.
 """
 
 from __future__ import annotations

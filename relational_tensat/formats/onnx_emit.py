@@ -101,7 +101,7 @@ class Emitter:
     ) -> list[str]:
         """Add a call of a local function, and the function if it is new; return its results' names.
 
-        If another function has that name, it gets a number behind it: a kernel may stand for nodes that
+        If another function has that name, it gets a number behind it. A kernel may stand for nodes that
         leave its results in one shape here, and in another there, and the file may have one of its own.
         """
         for number in count(1):

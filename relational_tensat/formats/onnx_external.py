@@ -67,7 +67,7 @@ def map_file(path: Path) -> memoryview:
 
 
 def read_skeleton(message: memoryview) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
-    """Return a model without its large initializers' data, and these, which stay where they are.
+    """Return a model without its large initializers' data, and these; they stay where they are.
 
     Raises:
         WireError, DecodeError: it is no model.
@@ -308,7 +308,7 @@ def _smaller(model: onnx.ModelProto) -> dict[str, Array]:
 
 
 def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
-    """Write weights to a file of their own, which the model then refers to."""
+    """Write weights to a file of their own; the model then refers to it."""
     with path.open("wb") as file:
         for tensor in model.graph.initializer:
             if tensor.name not in weights:

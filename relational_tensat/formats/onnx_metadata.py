@@ -106,9 +106,9 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def checkable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model as the checker takes it, which asks for more than runtimes do.
+    """Return a model as the checker takes it: that asks for more than runtimes do.
 
-    Outputs of a shape that nobody knows get that of a number, which the checker compares with nothing.
+    Outputs of a shape that nobody knows get that of a number: the checker compares it with nothing.
     Operators that onnxruntime has in the default set, and ONNX has not, get another domain.
     """
     if not _outputs_without_shape(model) and not any(_runtimes_nodes(model)):

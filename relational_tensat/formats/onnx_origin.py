@@ -117,7 +117,7 @@ class SourceNode:
 
     @cached_property
     def spelling(self) -> onnx.NodeProto:
-        """A copy of the node as it is written where it stays, which outlives the model."""
+        """A copy of the node as it is written where it stays; it outlives the model."""
         return _copy(self.node if self.in_call else self.file_node)
 
 

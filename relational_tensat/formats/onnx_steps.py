@@ -5,8 +5,8 @@ a transposed copy of a weight that is needed as it is, too, or a large tensor of
 written as the nodes of the file that compute them. A copy of a constant is that constant by its own name.
 
 Kernels that do several of a file's nodes at once are taken apart into these again. A rule that makes an
-activation or a bias part of a product changes a kernel's work, and nothing in the file: ONNX has no such
-products. Neither is a number that rules can see another constant.
+activation or a bias part of a product changes a kernel's work, and nothing in the file: ONNX does not have
+these products. Neither is a number that rules can see another constant.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class _Unfusing:
         return number
 
     def _is_weight(self, node: Node) -> bool:
-        """Whether a constant is a weight of the file, which is then used in its place."""
+        """Whether a constant is a weight of the file; that is then used in its place."""
         kind, value = self._graph.types[node.outputs[0]], repr(node.attrs["value"])
         name = self._numbers.get((kind, value)) if isinstance(kind, TensorType) else None
         if name is None or node.outputs[0] in self._graph.outputs or self._is_other(name):

@@ -201,9 +201,9 @@ def choose_imports(
 ) -> dict[str, int]:
     """Return the operator set versions in which all of the graph can be written.
 
-    The default set's is the model's own, or the first in which every operator that is not the file's is
-    one node, if that is later: norms that took many nodes to spell and were recognised shall not be
-    spelled again.
+    The default set's is the model's own, or the first in which every operator that is not the file's is one
+    node, if that is later. Norms that took many nodes to spell and were recognised shall not be spelled
+    again.
 
     Args:
         kept: the file's nodes of the graph, by values.

@@ -1,7 +1,7 @@
 """From operators to calls of kernels.
 
-A lowering takes tensors in memory and returns those of the results: views of the operands if no kernel has
-to run, else tensors in new buffers, together with the calls that fill them. Kernels that read row-major
+A lowering takes tensors in memory and returns those of the results. They are views of the operands if no
+kernel has to run, else tensors in new buffers, with the calls that fill them. Kernels that read row-major
 tensors only are given copies of others. Nothing here touches a device.
 """
 

@@ -142,7 +142,7 @@ def inputs_to_time(
 def with_drawn_weights(graph: Graph, seed: int) -> Graph:
     """Return a graph with what depends on weights only folded, and random weights where it has none.
 
-    Models of shapes only have no weights, and light ones have constant ones, which onnxruntime makes from a
+    Models of shapes only have no weights, and light ones have constant ones: onnxruntime makes these from a
     number at each run. If weights have no data, those that would be folded are drawn as well.
     """
     folded = assume_folded(fold_weights(graph))

@@ -88,7 +88,6 @@ class RuleOptions(OptionGroup):
         "operators",
         choices=BACKENDS,
         default_text="as --for says; with --cost, each operator is a kernel",
-        former=("target",),
     )
 
 
@@ -145,7 +144,6 @@ class CostOptions(OptionGroup):
         True,
         "with --cost cpu and cuda, go by the sums of single operators; original and optimized graph do not "
         "run whole on the device (some 5 s) to see which is faster",
-        former=("whole",),
         is_rare=True,
     )
     budget_s: float | None = option(

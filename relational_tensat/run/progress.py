@@ -25,49 +25,35 @@ class Progress(Protocol):
 
     def phase(self, name: str) -> None:
         """A phase begins: load, bodies, explore, fuse, extract, verify, whole or write."""
+        return
 
     def region(self, report: RegionReport) -> None:
         """A kernel for a part of the model has been found, or none."""
+        return
 
     def iteration(self, report: IterationReport) -> None:
         """An iteration of exploration has ended."""
+        return
 
     def extraction(self, incumbent_us: float, bound_us: float) -> None:
         """The solver has a better graph or a better bound; both in µs, infinite while unknown."""
+        return
 
     def extracted(self, entry: ExtractionEntry) -> None:
         """An extraction between two iterations of exploration has ended."""
+        return
 
     def raced(self, report: RaceRound) -> None:
         """Graphs have raced whole; costs may be corrected now, and others race."""
+        return
 
     def measuring(self, done: int, total: int) -> None:
         """So many of so many configurations have been measured; 0 before the first."""
+        return
 
 
-class Silent:
+class Silent(Progress):
     """Progress that is not shown."""
-
-    def phase(self, name: str) -> None:
-        """Ignore it."""
-
-    def region(self, report: RegionReport) -> None:
-        """Ignore it."""
-
-    def iteration(self, report: IterationReport) -> None:
-        """Ignore it."""
-
-    def extraction(self, incumbent_us: float, bound_us: float) -> None:
-        """Ignore it."""
-
-    def extracted(self, entry: ExtractionEntry) -> None:
-        """Ignore it."""
-
-    def raced(self, report: RaceRound) -> None:
-        """Ignore it."""
-
-    def measuring(self, done: int, total: int) -> None:
-        """Ignore it."""
 
 
 @contextmanager

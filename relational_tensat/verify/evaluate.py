@@ -29,7 +29,7 @@ from relational_tensat.tensor import (
 )
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.verify.random_values import random_inputs, seeded_weights
+from relational_tensat.verify.random_values import SeededWeights, random_inputs
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: Operators compute with floats in float64.
@@ -131,7 +131,7 @@ def _bytes(kind: ValueType) -> int:
     return sum(part.size * _FLOAT_BYTES if part.is_float else part.nbytes for part in parts)
 
 
-__all__ = ["Weights", "evaluate_graph", "random_inputs", "seeded_weights"]
+__all__ = ["SeededWeights", "Weights", "evaluate_graph", "random_inputs"]
 
 #: Weights by name, or a function that gives them one at a time.
 Weights: TypeAlias = Mapping[str, Array] | Callable[[str, TensorType], Array]

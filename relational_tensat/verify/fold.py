@@ -49,7 +49,7 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
 
     Of a whole sub-graph of such values, only those that other nodes or the outputs use are returned.
     Constants (``fill``) count as known but are small as they are. A node stays one if it is random, gives
-    no tensor of numbers, has no kernel in onnxruntime, or unpacks quantized weights; all stay if the
+    no tensor of numbers, has no kernel in onnxruntime, or unpacks quantized weights. All stay if the
     machine has not the memory to compute them.
 
     Returns:

@@ -19,7 +19,7 @@ from relational_tensat.base.files import check_file
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, Weight, numpy_dtype
 from relational_tensat.tensor.mask_inputs import MaskInput, find_masks
 from relational_tensat.tensor.uses import weight_bytes
-from relational_tensat.verify.evaluate import Weights, converted, random_inputs, seeded_weights
+from relational_tensat.verify.evaluate import SeededWeights, Weights, converted, random_inputs
 
 
 def load_inputs(graph: Graph, files: Mapping[str, Path]) -> dict[str, Array]:
@@ -104,7 +104,7 @@ class RandomWeights:
             step: how many times they are made smaller.
             keep: whether they will be used again, and may be cached unless they are large.
         """
-        self._weights = seeded_weights(graph, seed)
+        self._weights = SeededWeights(graph, seed)
         self._factor = _WEIGHTS**step
         kinds = [weight.type for weight in graph.weights.values()]
         self._cache: dict[str, Array] | None = None

@@ -134,11 +134,6 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     return result
 
 
-def seeded_weights(graph: Graph, seed: int) -> SeededWeights:
-    """Return random weights in place of a graph's own."""
-    return SeededWeights(graph, seed)
-
-
 class SeededWeights(Mapping[str, Array]):
     """Random weights by name, drawn again on each access; nothing is cached.
 

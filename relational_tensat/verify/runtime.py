@@ -359,8 +359,8 @@ class _Judge:
     ) -> None:
         """Accept outputs no farther from those of the original as written than its own are by default.
 
-        By default it has kernels on integers, which round sums and ties otherwise, and one quantization in
-        place of two.
+        By default it has kernels on integers. These round sums and ties otherwise, and quantize once in
+        place of twice.
         """
         try:
             session = open_session(self.before, self.threads, Session.AS_WRITTEN)

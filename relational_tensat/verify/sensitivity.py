@@ -115,7 +115,7 @@ def crossings(
 def crossing_draws(
     graph: Graph, seed: int, inputs: Mapping[str, Array]
 ) -> Iterator[Mapping[str, Array]]:
-    """Draw inputs until there are many floats, every other time whole numbers, which steps lie at.
+    """Draw inputs until there are many floats; every other time whole numbers, where steps lie.
 
     Args:
         inputs: given ones, which stay as they are.
@@ -350,7 +350,7 @@ def moved_by_rounding(
     Inputs, weights and what is to be quantized are off by ``_COARSER`` roundings; no smaller difference
     passes a quantization. The error is what comes out, never a multiple of it: one step is no sign of two.
 
-    Masks are not moved: a mask near 1 is none, and (1 - mask) times the lowest number is far from 0 then.
+    Masks are not moved: with a mask near 1, (1 - mask) times the lowest number is far from 0.
 
     Raises:
         InputError: an operator cannot be computed.

@@ -127,7 +127,7 @@ class RunPage:
         )
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page, which can reach nothing of the notebook around it."""
+        """Return a frame with the page: it can reach nothing of the notebook around it."""
         return (
             f'<iframe sandbox="allow-scripts" srcdoc="{escape(self.html)}" title="run"'
             f' style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0"></iframe>'

@@ -1,7 +1,7 @@
 """The film of an explanation: the first graph, and what each step changes in it.
 
-A value keeps its id from graph to graph, although all that is computed from what a step replaces is
-another term after it: so only what a step touches differs between two frames.
+A value keeps its id from graph to graph, although all that is computed from what a step replaces is another
+term after it. So only what a step touches differs between two frames.
 
 Why a step is right: its rule as it is written, the conditions with their values, and the evidence.
 """

@@ -42,7 +42,7 @@ _MOST_BYTES = 8 << 20
 class Queries:
     """Answers queries, the last one only: a new query stops the one before.
 
-    Each runs in a process of its own, which has little memory and can be killed. DuckDB computes some
+    Each runs in a process of its own, with little memory, that can be killed. DuckDB computes some
     expressions in one piece, and a single value may be larger than a page could show.
 
     Args:

@@ -17,10 +17,10 @@ import onnx_ir.passes.common as common
 import onnxscript.optimizer
 from onnxscript.rewriter import RewriteRuleSet
 
+from bench.models import MODELS
 from relational_tensat import Options, optimize
 from relational_tensat.adapters.onnxscript_rules import ExportedRules, export_rules
 from relational_tensat.formats import load_model, save_model, to_onnx_model
-from relational_tensat.models import MODELS
 from relational_tensat.rules.instance import source_nodes, tensor_vars
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var

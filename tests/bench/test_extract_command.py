@@ -14,9 +14,9 @@ from bench.extract.egraphs import Exploration, explored
 from bench.extract.methods import Answer
 from bench.extract.report import cell
 from bench.extract.table5 import published
+from bench.models import MODELS
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.extract import TECHNIQUES, dag_cost_us
-from relational_tensat.models import MODELS
 
 #: The keys of an answer; nothing else may be there.
 ANSWER_KEYS = [

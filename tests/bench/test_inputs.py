@@ -8,8 +8,8 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 
+from bench.models import MODELS
 from relational_tensat.formats import load_model
-from relational_tensat.models import MODELS
 
 INPUTS = Path(__file__).parents[2] / "bench" / "inputs"
 BLOCK = INPUTS / "transformer_block.onnx"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.mcts.budgets import BUDGETS, SWEPT, searched
-from relational_tensat.models import MODELS
+from bench.models import MODELS
 
 
 def test_a_budget_bounds_the_rollouts_of_a_decision() -> None:

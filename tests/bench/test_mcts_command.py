@@ -13,7 +13,7 @@ from bench.__main__ import main
 from bench.mcts import command as mcts_command
 from bench.mcts import paper_figures
 from bench.mcts.results import COMBINATIONS
-from relational_tensat.models import MODELS
+from bench.models import MODELS
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

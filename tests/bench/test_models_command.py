@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
+from bench.models import MODELS
 from relational_tensat.formats import load_model
-from relational_tensat.models import MODELS
 
 
 def test_it_writes_all_models_small_and_readable(

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
+from bench.models import MODELS
 from bench.runs import command as runs_command
 from bench.runs.measure import PHASES, ProcessRun, measure_process
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.formats import save_model
-from relational_tensat.models import MODELS
 from tests.graphs import shared_matmuls
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.common.rule_sets import RULE_SETS
+from bench.models import MODELS
 from bench.search.cells import Cell
 from bench.search.common_steps import run_for
 from bench.search.measure import measure
@@ -14,7 +15,6 @@ from bench.search.search_run import GrownSubgraph, Limits, SearchRun, Snapshot
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.models import MODELS
 
 SUBGRAPH_NODES = 80
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.models import GraphBuilder
 from relational_tensat import __version__
 from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.base.option import options_in
@@ -24,7 +25,6 @@ from relational_tensat.cli.run import _options
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.formats import save_model
-from relational_tensat.models import GraphBuilder
 from relational_tensat.mugraph.kernels import emission
 from relational_tensat.run.options import (
     CostOptions,
@@ -56,8 +56,6 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["kernels", "serch"], "unknown command 'kernels serch'.*did you mean 'search'"),
         (["rules", "--sql", "show", "cube"], "--sql: flags come after both words: rules show"),
         (["kernels", "--json"], "unknown command 'kernels --json'"),
-        (["rules", "synthesize", "--help"], "is now python -m bench synthesize, in a clone"),
-        (["kernels", "import", "a.json"], "kernels import is gone: kernels verify tells"),
         (["derive"], "did you mean 'rules derive'"),
         (["m.onnx"], "did you mean 'relational-tensat run m.onnx'"),
         (["run"], "MODEL"),
@@ -148,26 +146,6 @@ def test_flags_become_options() -> None:
         output=OutputOptions(db=Path("x.duckdb")),
         process=ProcessOptions(2, 5, "2GB", Path("spill")),
     )
-
-
-def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
-    former = (
-        "run m.json --extract-every 1 --world-nodes=20 --no-whole --race-again --profile"
-        " --target cuda"
-    )
-    options = _options(build_parser().parse_args(shlex.split(former)))
-    assert options == Options.of(
-        extract_every=1, subgraph_nodes=20, end_to_end=False, race_again=True, backend="cuda",
-    )  # fmt: skip
-    notes = capsys.readouterr().err.splitlines()
-    assert [note.partition(",")[0] for note in notes] == [
-        "note: --extract-every is called --set extract-every now",
-        "note: --world-nodes is called --set subgraph-nodes now",
-        "note: --no-whole is called --set end-to-end=no now",
-        "note: --race-again is called --set race-again=yes now",
-        "note: --profile is called --details now",
-        "note: --target is called --backend now",
-    ]
 
 
 def test_without_flags_the_defaults_hold() -> None:
@@ -318,7 +296,7 @@ UNUSED = {
     "relational_tensat.cli.databases", "relational_tensat.cli.rules",
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
     "relational_tensat.explain", "relational_tensat.gpu",
-    "relational_tensat.formats.onnx_read", "relational_tensat.models",
+    "relational_tensat.formats.onnx_read",
     "relational_tensat.run.resume.record", "relational_tensat.run.resume.run_tables",
     "relational_tensat.rules.soundness.parallel", "relational_tensat.rules.soundness.rule_verification",
 }  # fmt: skip

@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.key import (
     configuration_of,
@@ -15,7 +16,6 @@ from relational_tensat.cost.key import (
     parse_configuration,
     parse_libraries,
 )
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.uses import inference_nodes
 from tests.cost.fakes import configuration

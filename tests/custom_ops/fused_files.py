@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.cost import AnalyticSource, load_profile
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.parts import builder_of
 from relational_tensat.custom_ops.timed_part import node_of
 from relational_tensat.formats import save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, chain_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.kernel_finder import SearchEffort

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.part_calls import graph_of
@@ -12,7 +13,6 @@ from relational_tensat.custom_ops.parts import candidates_of
 from relational_tensat.custom_ops.sized_parts import SizedParts
 from relational_tensat.custom_ops.timed_part import node_of
 from relational_tensat.formats import save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.tensor import Graph
 

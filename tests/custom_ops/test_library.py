@@ -10,13 +10,13 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops import library
 from relational_tensat.custom_ops.build import LIBRARY, MOST_STACK_BYTES, compile_library
 from relational_tensat.custom_ops.function_check import model_of_call
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
 from relational_tensat.custom_ops.sessions import register_library
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.kernel_finder import SearchEffort

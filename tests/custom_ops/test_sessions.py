@@ -18,13 +18,13 @@ import onnxruntime
 import pytest
 
 import relational_tensat
+from bench.models.builder import GraphBuilder
 from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops import build
 from relational_tensat.custom_ops.function_check import functions_of
 from relational_tensat.custom_ops.library import KernelOp, sources_of
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, write_manifest
 from relational_tensat.custom_ops.sessions import register_ops
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of, fused_file, normed
 from tests.with_compilers import needs_c

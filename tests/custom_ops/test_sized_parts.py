@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.base.errors import InputError, RelationalTensatError, VerificationError
 from relational_tensat.custom_ops import sized_parts
 from relational_tensat.custom_ops.function_check import (
@@ -24,7 +25,6 @@ from relational_tensat.custom_ops.function_check import (
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
 from relational_tensat.custom_ops.manifest import read_manifest, write_manifest
 from relational_tensat.custom_ops.sessions import register_library
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.kernel_finder import UnfitError

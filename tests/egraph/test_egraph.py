@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import restore_egraph, weight_only_classes
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.models import MODELS
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 from tests.graphs import f32, fan_of_matmuls

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from bench.models import MODELS
 from relational_tensat.egraph import EGraph
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph, Node, build_graph
-from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
+from relational_tensat.verify.evaluate import SeededWeights, evaluate_graph, random_inputs
 from tests.egraph.examples import many_outputs, opaque_of, pieces, repeated, wide_concat
 from tests.egraph.extraction import original_graph
 from tests.egraph.random_graphs import graphs
@@ -37,7 +37,7 @@ def without_dead_nodes(graph: Graph) -> set[Node]:
 
 
 def assert_same_results(before: Graph, after: Graph) -> None:
-    inputs, weights = random_inputs(before, 1), seeded_weights(before, 1)
+    inputs, weights = random_inputs(before, 1), SeededWeights(before, 1)
     left, right = (evaluate_graph(graph, inputs, weights) for graph in (before, after))
     assert left.keys() == right.keys()
     for name, value in left.items():

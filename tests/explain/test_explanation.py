@@ -6,6 +6,7 @@ from random import Random
 import duckdb
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
@@ -27,7 +28,6 @@ from relational_tensat.explain.terms import Terms
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.models import MODELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from bench.models.sequences import bert
 from bench.scale.families import FAMILIES
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.apply import application
-from relational_tensat.models.sequences import bert
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

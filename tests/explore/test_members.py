@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
@@ -17,7 +18,6 @@ from relational_tensat.explore.subgraph import Subgraph, begin_subgraph
 from relational_tensat.extract import extract
 from relational_tensat.extract.problem import topological_order
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.egraph.invariants import assert_invariants

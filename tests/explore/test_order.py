@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore, step
 from relational_tensat.explore.compile import compiled_rules
 from relational_tensat.explore.match import matcher
 from relational_tensat.explore.subgraph import Subgraph
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph

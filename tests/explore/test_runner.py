@@ -16,7 +16,7 @@ from relational_tensat.explore import (
     explore,
 )
 from relational_tensat.tensor import Node, build_graph
-from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
+from relational_tensat.verify.evaluate import SeededWeights, evaluate_graph, random_inputs
 from tests.egraph.extraction import cheapest_graph, original_graph
 from tests.egraph.invariants import assert_invariants
 from tests.explore.example_rules import example_rules
@@ -86,7 +86,7 @@ def test_invariants_after_every_iteration(iterations: int, cycle_filter: str) ->
     assert exploration.iterations == iterations
     assert_invariants(egraph, cycle_filter)
     after = cheapest_graph(egraph)
-    inputs, weights = random_inputs(mixed(), 3), seeded_weights(mixed(), 3)
+    inputs, weights = random_inputs(mixed(), 3), SeededWeights(mixed(), 3)
     left, right = (evaluate_graph(graph, inputs, weights) for graph in (mixed(), after))
     for name, value in left.items():
         assert value == pytest.approx(right[name], rel=1e-9, abs=1e-9)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import taso_rules
 from tests.egraph.invariants import assert_invariants
 

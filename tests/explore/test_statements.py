@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 

@@ -23,7 +23,7 @@ from relational_tensat.explore import (
 )
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph
-from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
+from relational_tensat.verify.evaluate import SeededWeights, evaluate_graph, random_inputs
 from tests.egraph.extraction import cheapest_graph, original_graph
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
@@ -51,7 +51,7 @@ def assert_whole(egraph: EGraph, exploration: Exploration, cycle_filter: str = "
     assert unions == sum(entry.unions for entry in exploration.log)
     ((last,),) = egraph.connection.execute("SELECT max(iteration) FROM enode").fetchall()
     assert last <= exploration.iterations <= len(exploration.log)
-    inputs, weights = random_inputs(egraph.graph, 3), seeded_weights(egraph.graph, 3)
+    inputs, weights = random_inputs(egraph.graph, 3), SeededWeights(egraph.graph, 3)
     expected = evaluate_graph(egraph.graph, inputs, weights)
     for graph in (original_graph(egraph), cheapest_graph(egraph)):
         for name, value in evaluate_graph(graph, inputs, weights).items():

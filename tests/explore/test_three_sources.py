@@ -6,11 +6,11 @@ from itertools import permutations
 
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.base.errors import RuleError
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.apply import application, direct
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Graph
 from tests.egraph.invariants import assert_invariants

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.cost import CostCounts, ask_for_graph
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import base_profile
@@ -28,7 +29,6 @@ from relational_tensat.extract.tables import (
     fill_costs,
 )
 from relational_tensat.formats import load_model
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph
 from tests.cost.fakes import CPU, Configuration, FakeDevice

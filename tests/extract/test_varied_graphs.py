@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.families import VariedGraphs
 from relational_tensat.extract.tables import chosen_graph
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.evaluate import evaluate_graph

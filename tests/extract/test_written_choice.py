@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
@@ -18,7 +19,6 @@ from relational_tensat.extract.tables import (
     enodes_in_order,
     extraction_problem,
 )
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Graph
 from tests.tiers import nightly

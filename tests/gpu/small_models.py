@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from relational_tensat.models import MODELS
+from bench.models import MODELS
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
-from relational_tensat.verify.random_values import seeded_weights
+from relational_tensat.verify.random_values import SeededWeights
 
 _TRANSFORMERS = ("bert", "vit_base", "vit_large", "vit_huge", "transformer_transducer")
 #: By what channels are divided; those that are no multiples stay.
@@ -21,7 +21,7 @@ def small_model(name: str, seed: int = 0) -> Graph:
     """Return a model made small, with random data for its weights."""
     scale = _half_the_twos if name in _TRANSFORMERS else _divide(_DIVISORS.get(name, 16))
     graph = _scaled(MODELS[name](), scale)
-    drawn = seeded_weights(graph, seed)
+    drawn = SeededWeights(graph, seed)
     weights = {key: Weight(w.type, drawn[key]) for key, w in graph.weights.items()}
     return replace(graph, weights=weights)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.models import MODELS
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.fold import fold_weights
 from tests.gpu.random_graphs import graphs_of_views

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bench.gpu.graphs_on_device import prepare_graphs, time_graphs, verify_on_device
+from bench.models import MODELS
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.cost.cuda import open_device
 from relational_tensat.cost.cuda.protocol import Settings
@@ -18,7 +19,6 @@ from relational_tensat.cost.device import TimingSample
 from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
 from relational_tensat.gpu.cuda.cuda_library import Timer
 from relational_tensat.gpu.plan import Executor, plan_graph
-from relational_tensat.models import MODELS
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs

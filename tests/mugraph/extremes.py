@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relational_tensat.models.builder import GraphBuilder
+from bench.models.builder import GraphBuilder
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.models import GraphBuilder
 from relational_tensat import Options, optimize
 from relational_tensat.base.errors import RuleError, UsageError
 from relational_tensat.cli.main import main
-from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, shipped_files, taso_rules
 from relational_tensat.rules.model import Rule

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from bench.models import MODELS
 from relational_tensat import Options, optimize
 from relational_tensat.base.files import resource_dir
 from relational_tensat.cli.main import main
@@ -15,7 +16,6 @@ from relational_tensat.explore.outcome import SubgraphReport
 from relational_tensat.explore.strategies.mcts.decisions import TreeSearch
 from relational_tensat.explore.subgraphs.firings import Fired, Subgraphs
 from relational_tensat.explore.subgraphs.node_arrays import Ints
-from relational_tensat.models import MODELS
 from relational_tensat.run.pipeline import resume
 from relational_tensat.run.result import Result
 from tests.run.resume.models import RULES, layers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,14 +103,6 @@ def test_an_option_has_one_name_in_all_groups() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_former_names_are_understood() -> None:
-    with pytest.warns(DeprecationWarning, match="'world_nodes' is called 'subgraph_nodes' now"):
-        assert Options.of(world_nodes=2).exploration.subgraph_nodes == 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert Options.of(subgraph_nodes=2).exploration.subgraph_nodes == 2
-
-
 @dataclass(frozen=True, slots=True)
 class Kitchen(OptionGroup):
     """A group's options, with one line for each."""
@@ -119,7 +110,7 @@ class Kitchen(OptionGroup):
     dough: str = option("yeast", "what rises", choices=("yeast", "soda"))
     oven_s: float = option(60.0, "seconds in the oven", metavar="S")
     salted: bool = option(True, "leave the salt out")
-    seeds: tuple[str, ...] = option((), "what is strewn on top", former=("grains",))
+    seeds: tuple[str, ...] = option((), "what is strewn on top")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +142,6 @@ def test_a_new_option_is_one_line_in_one_place(capsys: pytest.CaptureFixture[str
     with pytest.raises(UsageError, match="oven_s = -1, expected a number of seconds"):
         Bakery.of(oven_s=-1)
     assert capsys.readouterr().err == ""
-    assert parsed("--grains=rye").kitchen.seeds == ("rye",)
-    assert "--grains is called --seeds now" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         parsed("--help")
     shown = " ".join(capsys.readouterr().out.split())

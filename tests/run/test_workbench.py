@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat import EGraph, InputError, Options, UsageError, optimize
 from relational_tensat.base.shown_text import HtmlTable, html_table
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.graph import Weight

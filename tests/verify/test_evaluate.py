@@ -15,10 +15,10 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify import evaluate
 from relational_tensat.verify.evaluate import (
+    SeededWeights,
     evaluate_graph,
     evaluate_together,
     random_inputs,
-    seeded_weights,
 )
 from relational_tensat.verify.fold import evaluate_weight_only
 
@@ -249,7 +249,7 @@ def norms() -> Graph:
 
 
 def test_seeded_weights_are_scaled_positive_or_kept() -> None:
-    drawn: Any = seeded_weights(norms(), 7)
+    drawn: Any = SeededWeights(norms(), 7)
     assert set(drawn) == set(norms().weights)
     for name in ("s", "v", "d"):  # scale, variance, divisor: also behind a reshape
         assert drawn[name].min() >= 0.5
@@ -262,11 +262,11 @@ def test_seeded_weights_are_scaled_positive_or_kept() -> None:
 
 
 def test_seeded_weights_depend_on_name_and_seed_only() -> None:
-    a, b = seeded_weights(norms(), 7), seeded_weights(norms(), 7)
+    a, b = SeededWeights(norms(), 7), SeededWeights(norms(), 7)
     first = {name: a[name] for name in a}
     for name in reversed(list(b)):
         np.testing.assert_array_equal(first[name], b[name])
-    assert not np.array_equal(first["k"], seeded_weights(norms(), 8)["k"])
+    assert not np.array_equal(first["k"], SeededWeights(norms(), 8)["k"])
     assert not np.array_equal(a["b"], a["m"])
     np.testing.assert_array_equal(a("k", f32(8, 3, 3, 3)), a["k"])
 
@@ -299,7 +299,7 @@ def test_integer_inputs_index_within_range() -> None:
     assert set(drawn["k"].tolist()) == set(range(5))
     assert set(drawn["n"].tolist()) == {0, 1}
     assert set(drawn["b"].tolist()) == {False, True}
-    assert evaluate_graph(graph, drawn, seeded_weights(graph, 0))["y"].shape == (20, 20, 2)
+    assert evaluate_graph(graph, drawn, SeededWeights(graph, 0))["y"].shape == (20, 20, 2)
 
 
 def test_inputs_under_a_root_are_positive() -> None:
@@ -311,7 +311,7 @@ def test_inputs_under_a_root_are_positive() -> None:
 def test_exponents_are_small_whole_numbers() -> None:
     nodes = [Node("pow", ("x", "p"), ("y",))]
     graph = build_graph("g", {"x": f32(3)}, {"p": Weight(f32(3))}, nodes, ["y"])
-    assert seeded_weights(graph, 0)["p"].tolist() == [2.0, 2.0, 2.0]
+    assert SeededWeights(graph, 0)["p"].tolist() == [2.0, 2.0, 2.0]
 
 
 def test_strings_must_be_given() -> None:
@@ -341,7 +341,7 @@ def test_no_two_rows_of_a_large_weight_are_equal() -> None:
     nodes = [Node("matmul", ("x", "w"), ("y",))]
     kind = f32(2048, 1024)
     graph = build_graph("g", {"x": f32(1, 2048)}, {"w": Weight(kind)}, nodes, ["y"])
-    w = seeded_weights(graph, 0)["w"]
+    w = SeededWeights(graph, 0)["w"]
     assert w.shape == (2048, 1024)
     assert len({row.tobytes() for row in w}) == 2048
     assert len({column.tobytes() for column in w.T}) == 1024

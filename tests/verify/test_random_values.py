@@ -7,7 +7,7 @@ import pytest
 
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.operators.samples import ADDED_SCALE
-from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
+from relational_tensat.verify.evaluate import SeededWeights, evaluate_graph, random_inputs
 from relational_tensat.verify.random_values import weight_scales
 
 
@@ -50,7 +50,7 @@ def plain(layers: int) -> Graph:
 @pytest.mark.parametrize("graph", [linear_attention(40), plain(20)], ids=["attention", "plain"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_deep_graphs_neither_explode_nor_ignore_their_input(graph: Graph, seed: int) -> None:
-    weights = seeded_weights(graph, seed)
+    weights = SeededWeights(graph, seed)
     first, second = (
         evaluate_graph(graph, random_inputs(graph, k), weights)[graph.outputs[0]] for k in (1, 2)
     )
@@ -60,7 +60,7 @@ def test_deep_graphs_neither_explode_nor_ignore_their_input(graph: Graph, seed: 
 
 def test_every_layer_of_attention_matters() -> None:
     graph = linear_attention(10)
-    weights, inputs = seeded_weights(graph, 0), random_inputs(graph, 0)
+    weights, inputs = SeededWeights(graph, 0), random_inputs(graph, 0)
     whole = evaluate_graph(graph, inputs, weights)["t10"]
     for k in (0, 9):
         without = {**weights, f"vw{k}": np.zeros((16, 16))}

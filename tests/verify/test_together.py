@@ -13,7 +13,7 @@ from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, bui
 from relational_tensat.verify import verify
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
-from relational_tensat.verify.random_values import random_inputs, seeded_weights
+from relational_tensat.verify.random_values import SeededWeights, random_inputs
 from relational_tensat.verify.together import apply_by_factors, put_together
 from tests.graphs import f32, shared_matmuls, weight
 
@@ -41,7 +41,7 @@ def check(graph: Graph, n_products: int, *, fixed: Sequence[str] = ()) -> Graph:
     """Check how many products are taken apart, and that the values are what they were."""
     applied, count = apply_by_factors(graph, fixed)
     assert count == n_products
-    inputs, weights = random_inputs(graph, 0), seeded_weights(graph, 0)
+    inputs, weights = random_inputs(graph, 0), SeededWeights(graph, 0)
     plain, ours = (compute_outputs(variant, inputs, weights) for variant in (graph, applied))
     for expected, actual in zip(plain, ours, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())

@@ -112,7 +112,7 @@ class OnnxRuntimeDevice:
     def adapted(self, weights_bytes: int) -> OnnxRuntimeDevice:
         """Return the processor as a graph finds it whose weights are so many bytes.
 
-        Weights of a small graph stay in the L2 cache from one run to the next; a single operator that had
+        Weights of a small graph stay in the L2 cache from one run to the next. A single operator that had
         to fetch them there took up to a third longer than in the graph. Those of a large one are fetched
         from main memory.
         """
@@ -182,7 +182,7 @@ class OnnxRuntimeDevice:
         return [self._models[graph] for graph in graphs]
 
     def _model_of(self, graph: Graph) -> bytes | Path:
-        """Return a graph as ONNX; many weights are in a file of their own, which sessions map."""
+        """Return a graph as ONNX; many weights are in a file of their own, for sessions to map."""
         model = to_onnx_model(graph)
         if weight_bytes(graph) < _MANY_WEIGHT_BYTES:
             content: bytes = model.SerializeToString()

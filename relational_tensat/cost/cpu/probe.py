@@ -1,7 +1,7 @@
 """The graph that is run to measure one operator, and the graph without it that is taken off.
 
-Inside a graph an operator costs less than a session of its own: calling a session takes longer than a small
-kernel, a reshape of a graph's input copies elements where it is a view else, and activations work in place.
+Inside a graph an operator costs less than a session of its own. Calling a session takes longer than a small
+kernel. A reshape of a graph's input copies elements where it is a view else, and activations work in place.
 So every operand that is an activation comes from a node before it, and both graphs are timed:
 
     x0_0 → abs → op → reshape     x0_0 → abs → reshape
@@ -9,13 +9,13 @@ So every operand that is an activation comes from a node before it, and both gra
      z → relu → out                z → relu → out
 
 The difference, divided by the number of copies, is the operator as a graph has it. Its operand was just
-written; its weights were not touched since the last run, or are in the cache, where a graph's all stay
-there; its result is in memory that others have used. Absolute values are taken because onnxruntime fuses
+written. Its weights were not touched since the last run, or are in the cache, where a graph's all stay
+there. Its result is in memory that others have used. Absolute values are taken because onnxruntime fuses
 them with nothing; equal ones of one input it would compute once.
 
-Some node has to read a result. onnxruntime never uses the memory of a result that nobody reads again: the
-graph without the operator would write to fresh memory all the time and take longer than the one with it.
-A reshape is a view: it takes as long for any tensor. Both graphs have the same number, of something small
+Some node has to read a result. onnxruntime never uses the memory of a result that nobody reads again. The
+graph without the operator would write to fresh memory all the time and take longer than the one with it. A
+reshape is a view: it takes as long for any tensor. Both graphs have the same number, of something small
 where need be.
 
 A configuration is ready to be timed as as many copies as fill a sample. An operator of a graph finds its

@@ -1,7 +1,7 @@
 """Whether anybody disturbs the processor: a small matrix product that should take as long as always.
 
-A thread's CPU time does not count while others have the processor, but it suffers from what they do to the
-caches, and far more from a second thread on the same core: on a core of two hardware threads everything
+A thread's CPU time does not count while others have the processor. But it suffers from what they do to the
+caches, and far more from a second thread on the same core. On a core of two hardware threads everything
 takes 1.5 to 2 times as long. Virtual machines often do not report that their processors share a core. So
 the processor is watched by some arithmetic and some memory, run as everything else is.
 

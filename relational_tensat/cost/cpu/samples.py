@@ -1,8 +1,8 @@
 """Samples of how much longer one function takes: thread CPU time, interleaved, undisturbed.
 
-A sample counts where the processor was undisturbed right before and right after (cost/cpu/quiet.py).
-Where too few such moments come while patience lasts, rounds of both functions count, each sample divided
-by how much slower the processor was: right to some 20 %, where an uncorrected one would be up to twice too
+A sample counts where the processor was undisturbed right before and right after (cost/cpu/quiet.py). Where
+too few such moments come while patience lasts, rounds of both functions count. Each sample is divided by
+how much slower the processor was: right to some 20 %, where an uncorrected one would be up to twice too
 long. Patience buys little: six times of a convolution, a product and a sum differed by 0.4 to 1.0 %
 (standard deviation) without any, in 0.06 to 0.12 s each, by 0.2 to 1.9 % with 1 s (AMD EPYC, load 5).
 """
@@ -108,7 +108,7 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
 
 
 def warm(function: Callable[[], None], before: Callable[[], None]) -> None:
-    """Bring a function's data back, which others may have displaced; then the required state."""
+    """Bring back a function's data that others may have displaced; then the required state."""
     function()
     before()
 

@@ -8,9 +8,9 @@ Everything here is arithmetic over a ``CudaStopwatch``: it runs against a simula
 4. A fixed product is timed before and after each window; windows in which it moved are dropped.
 5. Sampling ends when 50 samples are kept and their median is known to 1 %, or with 200.
 
-Graphs that are compared are subjects of one call. A kernel is a subject alone, between
-looks at the fixed product, so that its time can be kept as soon as it is known: kernels share a ``Clock``,
-and a window counts if the product took its usual time among all of them.
+Graphs that are compared are subjects of one call. A kernel is a subject alone, between looks at the fixed
+product. So its time can be kept as soon as it is known. Kernels share a ``Clock``, and a window counts if
+the product took its usual time among all of them.
 
 Samples say their middle, their spread, and how well the middle is known. A GPU's clock cannot be locked by
 its users, so it is watched: a fixed product is timed before and after each window of samples. Where it

@@ -242,7 +242,7 @@ class Funnels:
 
 
 def _not_there(name: str, rules: Sequence[Rule]) -> UsageError:
-    """Return the error that there is no such rule, or that it is of a backend that the run was not for."""
+    """Return the error that the rule does not exist, or is of a backend that the run was not for."""
     from relational_tensat.rules.backends.backend import load_backend  # answers do without
 
     for place in BACKENDS:

@@ -1,7 +1,7 @@
 """SQL that builds targets, for so many bindings of an application and so many operands of an e-node.
 
 A list that is written out (``[b[1], b[2], e.class]``) costs a quarter of ``list_append``, and columns of
-operands that no target has need not be looked up: per application, these are most of what building takes.
+operands that no target has need not be looked up. Per application, these are most of what building takes.
 
 Applying is given the applications that a search found, and bounds on the building of targets.
 """

@@ -1,7 +1,7 @@
 """Where a rule is to be derived: a few sets of operands on which it applies, generic ones first.
 
 Sizes of operands are spread: made different, wherever the rule does not need them equal. On operands that
-are equal by accident a law can hold for other reasons than its own: a product of square matrices takes its
+are equal by accident a law can hold for other reasons than its own. A product of square matrices takes its
 factors in any order, and a tensor of one element is its own sum. So what is proven of a rule should be
 proven where nothing is equal but what its sources and conditions ask for.
 """

@@ -7,9 +7,9 @@ Values computed at run time count as moderate, and so do weights whose data are 
 are known are checked: each by itself, and beside what it meets (``conditions``).
 
 Some rules ask for operands that are known before inference, ``(worth (known ?x))``. A factor per column of
-a product goes into its matrix for nothing where both are weights, and makes a matrix that is computed at
-each inference where it is not: a vector's product becomes a matrix's. No type tells the one from the
-other, so configurations do not; each match is looked at, as the e-graph is then.
+a product goes into its matrix for nothing where both are weights. Elsewhere it makes a matrix that is
+computed at each inference: a vector's product becomes a matrix's. No type tells the one from the other, so
+configurations do not; each match is looked at, as the e-graph is then.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ class Saturation:
             return False  # the next iteration reports why
 
     def _begin_count(self) -> None:
-        """Count time and statements of the next iteration, which may be done twice."""
+        """Count time and statements of the next iteration; it may be done twice."""
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
 

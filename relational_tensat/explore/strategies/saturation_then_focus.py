@@ -7,7 +7,7 @@ do, it first does that (``Saturation.extend``). Three cases end here: the rules 
 fewer iterations than by default were asked for, or the time is over.
 
 Focus ends when it finds nothing more, after ``GOING_ON_S`` at the latest, mostly sooner: ``GainPatience``.
-If saturation had nothing left to add, it grows the cheapest graph only: restarts from the original graph
+If saturation had nothing left to add, it grows the cheapest graph only. Restarts from the original graph
 found no cheaper subgraph on 20 exports that saturated, and took a fifth of the CPU time of 29 (2026-12-01).
 """
 

@@ -3,12 +3,10 @@
 A subgraph's graph begins as its parent's. Every application that comes into the subgraph is a move: its
 target in the place of its source. The price is the new e-nodes' cost less that of nodes that nothing needs
 any more then (reference counts, as in ``extract/greedy/improve``). Of an application of two sources both
-move together, which is how merged operators become cheaper than either alone. Changes by a move are offered
-to those
+move together. So merged operators become cheaper than either alone. Changes by a move are offered to those
 above: a class that is not needed has an e-node as well, the cheapest at that time, and is tried again where
-that changes.
-A move that saves nothing is made where fewer need what costs something then: the last of them may do
-without it.
+that changes. A move that saves nothing is made where fewer need what costs something then: the last of them
+may do without it.
 
 No graph is ever costlier than the parent's. It is no optimum: see ``extract``.
 """

@@ -198,7 +198,7 @@ def packed(flags: NDArray[np.bool_ | np.uint8]) -> Bits:
 class Masks:
     """The e-nodes of subgraphs side by side.
 
-    Row 0 stands for no e-node, which every subgraph has: lists of e-nodes are filled up with zeros.
+    Row 0 stands for no e-node, and every subgraph has it: lists of e-nodes are filled up with zeros.
 
     Attributes:
         subgraphs: how many there are.

@@ -10,8 +10,8 @@ bound and taken off each of them, and so on until ``h`` of the root is 0.
 The sum is a bound: of the weight of any choice, every landmark used up its own part.
 
 Where the root has one e-node, every choice derives all of its children, so each may stand in for the root.
-If they depend on one another, the zone around the last of them is so wide that it holds few landmarks of
-the e-nodes that make the others; one after the other, more are found. No rule says which order gives the
+If they depend on one another, the zone around the last of them is wide. It holds few landmarks of the
+e-nodes that make the others. One after the other, more are found. No rule says which order gives the
 highest bound, and landmarks of all orders serve as rows.
 """
 

@@ -7,10 +7,10 @@ highest rank among those that cost as much. (cost, rank) rises from every child 
 cost nothing, so choosing by it closes no cycle. The order of the computation does not change which e-nodes
 are chosen.
 
-With sets (``DagDeriver``), an e-node's cost is what the *union* of its children's sets costs, plus its
-own; shared work is charged once. Classes are settled in order of that cost, which never falls on the way
-up. So a class depends only on classes that were settled before it. The choice cannot be cyclic, and every
-e-node is looked at once (``ocf`` looks at them until nothing moves).
+With sets (``DagDeriver``), an e-node's cost is what the *union* of its children's sets costs, plus its own;
+shared work is charged once. Classes are settled in order of that cost: it never falls on the way up. So a
+class depends only on classes that were settled before it. The choice cannot be cyclic, and every e-node is
+looked at once (``ocf`` looks at them until nothing moves).
 
 The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more are made.
 From there on an e-node costs as much as its costliest child, plus its own: too little, but of a size that

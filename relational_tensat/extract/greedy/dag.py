@@ -40,17 +40,8 @@ LARGEST_REDUCED = 200_000
 """E-nodes of the largest e-graph that is reduced before it is derived bottom-up."""
 
 
-def greedy_dag(problem: ExtractionProblem) -> Ints:
-    """Return the cheapest of the greedy choices and the original graph, pruned.
-
-    Raises:
-        NoSolutionError: the root has no acyclic derivation.
-    """
-    return cheapest_greedy(problem)[0]
-
-
 def cheapest_greedy(problem: ExtractionProblem, exhausted: Stop | None = None) -> tuple[Ints, str]:
-    """Return the same choice, and what made it.
+    """Return the cheapest of the greedy choices and the original graph, pruned, and what made it.
 
     Args:
         problem: the e-graph.
@@ -67,7 +58,7 @@ def cheapest_greedy(problem: ExtractionProblem, exhausted: Stop | None = None) -
 
 
 def greedy_choices(problem: ExtractionProblem, exhausted: Stop | None = None) -> Iterator[Ints]:
-    """Yield what ``greedy_dag`` chooses from: the original graph if it is known, tree-greedy, others.
+    """Yield what ``cheapest_greedy`` chooses from: the original graph if it is known, tree-greedy, others.
 
     Args:
         problem: the e-graph.

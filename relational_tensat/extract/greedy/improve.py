@@ -1,8 +1,8 @@
 """Improving a choice in place: the true worth of a class, given all choices elsewhere.
 
 Bottom-up greedy decides for a class without knowing what else will be there. Given a whole choice, the
-price of another e-node is known: the cost of its needs that are not there yet, less that of classes that
-nothing needs any more without the old one. This is how circuits are mapped to few gates ("exact local
+price of another e-node is known. It is the cost of its needs that are not there yet, less that of classes
+that nothing needs any more without the old one. This is how circuits are mapped to few gates ("exact local
 area", begun from "area flow": Mishchenko, Chatterjee and Brayton, *Improvements to Technology Mapping for
 LUT-Based FPGAs*, IEEE TCAD 26(2), 2007). Memory is linear in the e-graph.
 

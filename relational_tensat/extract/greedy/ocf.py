@@ -1,13 +1,12 @@
 """Algorithm 2 of the paper of tree search (Hartmann et al., 2024): greedy with a memory of sharing.
 
-As its code has it (``new_greedy`` of the paper's repository): egg's extractor, which visits class after
-class until no class gets cheaper, with another cost of an e-node. Every class remembers a *history*, the
+As its code has it (``new_greedy`` of the paper's repository): egg's extractor, with another cost of an
+e-node. It visits class after class until no class gets cheaper. Every class remembers a *history*, the
 classes that its best e-node is built from and what each was charged. Of an e-node's children, the first is
 charged in full. A later one is free if it is in the history already; else it is charged its cost less the
-costliest class that its own history shares with it. So a part that is
-shared costs too much where it is no chain: the paper's Figure 9 is a graph that costs 7 and is taken to
-cost 8. The state depends on the order of the visits and need not converge to anything: that is the
-algorithm, not this file.
+costliest class that its own history shares with it. So a part that is shared costs too much where it is no
+chain: the paper's Figure 9 is a graph that costs 7 and is taken to cost 8. The state depends on the order
+of the visits and need not converge to anything: that is the algorithm, not this file.
 """
 
 from __future__ import annotations

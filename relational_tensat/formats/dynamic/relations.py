@@ -1,7 +1,7 @@
 """Relations between the sizes of a model's inputs, derived from what its nodes do with them.
 
 A model is read at sizes that have nothing to do with each other. Where the operands of a node do not fit,
-their sizes are expressions of the inputs' sizes, and some two of these have to be one: ``mask`` is ``past +
+their sizes are expressions of the inputs' sizes. Some two of these have to be one: ``mask`` is ``past +
 sequence`` where it is added to scores. Where indices are known, the indexed dimension is at least as long.
 Facts that types do not give are tried: whether the model runs on ones.
 """

@@ -271,7 +271,7 @@ class ComputedValues:
 
 
 def sizes_in(arrays: Sequence[Array], model: DynamicModel) -> list[Expression] | None:
-    """Return integers, known at each size, as expressions of these; None if they have no such form."""
+    """Return integers, known at each size, as expressions of these; None if they are not."""
     first = arrays[0]
     if first.ndim > 1 or first.size > _MOST_SIZES or str(first.dtype) not in ("int64", "int32"):
         return None

@@ -1,8 +1,8 @@
 """A model at several sizes of its dynamic dimensions: the same graph, with other numbers in it.
 
-Shapes that are computed are known once sizes are, so they are folded as in any model. What of them is a
-tensor that nodes take (positions, masks, a shape for an operator that is not understood) differs from size
-to size: such values are further inputs of the graph, whose values are known at each size.
+Shapes that are computed are known once sizes are, so they are folded as in any model. Some are tensors that
+nodes take: positions, masks, a shape for an operator that is not understood. These differ from size to
+size. Such values are further inputs of the graph, whose values are known at each size.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The three levels: a kernel graph of operators and kernels, block graphs in these, thread graphs in those.
 
 Grid, loop and maps are those of the paper (section 2). An input map gives the index variable that each axis
-of the grid splits, an output map the variable of the result that it makes longer, and the loop's map the
-traversed variable. A tensor of a kernel lies in device memory, one of a block in shared memory, one of a
-thread in registers. A graph that a search found knows the rows that it came from.
+of the grid splits. An output map gives the variable of the result that it makes longer, and the loop's map
+the traversed variable. A tensor of a kernel lies in device memory, one of a block in shared memory, one of
+a thread in registers. A graph that a search found knows the rows that it came from.
 """
 
 from __future__ import annotations

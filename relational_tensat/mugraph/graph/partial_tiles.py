@@ -1,10 +1,10 @@
 """Tiles whose size does not divide their tensor's: the last one is smaller.
 
 Of n values in p parts each tile has t = ceil(n / p), the last one n - (p - 1) t, at least one. Elements
-beyond the end do not exist: nothing is read or written there, sums leave them out, and what is
-concatenated is cut. Wherever a tile is computed as if it were whole, it has copies of the tensor's last
-element there: so functions and quotients are defined where they are defined of real elements, and the
-largest element is the right one; only sums have to leave them out.
+beyond the end do not exist: nothing is read or written there, sums leave them out, and what is concatenated
+is cut. Wherever a tile is computed as if it were whole, it has copies of the tensor's last element there.
+So functions and quotients are defined where they are defined of real elements, and the largest element is
+the right one; only sums have to leave them out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The layouts of a μGraph's tensors: its accesses take the least of shared memory and device memory.
 
-One integer program chooses three things: how each tensor lies in shared memory (which dim is innermost;
-rows as they are, longer by 16 bytes, or swizzled), in which order the threads of a copy or a sweep go over
-its elements, and the order of dims of tensors between kernels. The costs of a statement are counted from
-the addresses of its threads (``accesses``); inputs and results are as the model has them.
+One integer program chooses three things. The first is how each tensor lies in shared memory: which dim is
+innermost, and rows as they are, longer by 16 bytes, or swizzled. The others are in which order the threads
+of a copy or a sweep go over its elements, and the order of dims of tensors between kernels. The costs of a
+statement are counted from the addresses of its threads (``accesses``); inputs and results are as the model
+has them.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ was loaded and anything after a function of it. So is what a last tile lacks.
 
 Sizes are chosen for CUDA, where a product reads shared memory as it goes. Triton has both operands of a
 product in registers, and those of several iterations in shared memory, so its tiles are smaller. The loop
-takes more and shorter steps, if that gives the same sum; a kernel without one gets one if its products'
-operands do not fit; and a kernel that is still larger gets more warps.
+takes more and shorter steps, if that gives the same sum. A kernel without one gets one if its products'
+operands do not fit. A kernel that is still larger gets more warps.
 
 Triton's shared memory is estimated before it compiles: of the 45 kernels of the paper's benchmarks exactly
 for half, and else within 0.6 and 1.8 times the compiler's figure. On some architectures an operand stays in

@@ -1,8 +1,8 @@
 """The time of a kernel, modelled for many sizes at once: waves of blocks over the multiprocessors.
 
-A block computes for as long as its operations take, or its loads from the second-level cache; blocks beyond
-the number of multiprocessors wait for the next wave; and no kernel is faster than device memory brings what
-it reads once and takes what it writes. A roofline without waves never splits keys among blocks, as
+A block computes for as long as its operations take, or its loads from the second-level cache. Blocks beyond
+the number of multiprocessors wait for the next wave. No kernel is faster than device memory brings what it
+reads once and takes what it writes. A roofline without waves never splits keys among blocks, as
 FlashDecoding does.
 
 How many blocks a multiprocessor has at once is for shared memory, counted by lifetimes of what a block's

@@ -1,7 +1,7 @@
 """Masks: inputs that are added to what an exponential is of, -inf where an element shall not count; bools.
 
 A kernel that takes keys in parts meets parts of which a mask leaves nothing, and rows of which it leaves
-nothing at all: sums, maxima and quotients of these have to be what the program has, NaN where it has NaN.
+nothing at all. Sums, maxima and quotients of these have to be what the program has, NaN where it has NaN.
 """
 
 from __future__ import annotations

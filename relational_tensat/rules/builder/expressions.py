@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn, TypeAlias, overload
+from typing import NoReturn, Self, TypeAlias, overload
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.expansion import OPTIONAL
@@ -14,43 +14,36 @@ from relational_tensat.tensor.types import AttrValue
 ValueLike: TypeAlias = "Value | Choice | AttrValue"
 
 
-class Tensor:
-    """An operand: a variable, or an operator's result."""
-
+class _WrittenForm:
     __slots__ = ("syntax",)
 
     def __init__(self, syntax: Syntax) -> None:
         self.syntax = syntax
 
     @classmethod
-    def variable(cls, name: str) -> Tensor:
-        """Return the variable ``?name`` where an operand stands."""
+    def variable(cls, name: str) -> Self:
+        """Return the variable ``?name``."""
         return cls(Atom(f"?{name}", 0))
 
     def __repr__(self) -> str:
-        return f"Tensor({syntax_text(self.syntax)})"
+        return f"{type(self).__name__}({syntax_text(self.syntax)})"
 
 
-class Value:
+class Tensor(_WrittenForm):
+    """An operand: a variable, or an operator's result."""
+
+    __slots__ = ()
+
+
+class Value(_WrittenForm):
     """An attribute's value or a condition: a variable, or what a function makes of others.
 
     ``==``, ``<`` and the like make conditions, ``+``, ``//`` and the like values. A condition has no truth
     value in Python: the counterparts of ``and`` and ``or`` are ``fn.and_`` and ``fn.or_``.
     """
 
-    __slots__ = ("syntax",)
+    __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # equality is a condition
-
-    def __init__(self, syntax: Syntax) -> None:
-        self.syntax = syntax
-
-    @classmethod
-    def variable(cls, name: str) -> Value:
-        """Return the variable ``?name`` where an attribute's value stands."""
-        return cls(Atom(f"?{name}", 0))
-
-    def __repr__(self) -> str:
-        return f"Value({syntax_text(self.syntax)})"
 
     def __bool__(self) -> NoReturn:
         raise UsageError(

@@ -23,9 +23,8 @@ def prices_us(parts: Sequence[Graph], costs: CostSource) -> list[float]:
     Example:
         >>> from relational_tensat.cost.analytic import AnalyticSource
         >>> from relational_tensat.cost.profile_file import load_profile
-        >>> from relational_tensat.models.builder import GraphBuilder
-        >>> build = GraphBuilder("model")
-        >>> one = build.build(build.op("tanh", build.input("x", 16, 24)))
+        >>> kind = TensorType("float32", (16, 24))
+        >>> one = build_graph("model", {"x": kind}, {}, [Node("tanh", ("x",), ("y",))], ["y"])
         >>> first_us, second_us = prices_us([one, one], AnalyticSource(load_profile("t4")))
         >>> first_us == second_us > 0
         True

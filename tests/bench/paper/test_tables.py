@@ -6,10 +6,10 @@ import io
 import pytest
 
 from bench.common.table import Table, columns
+from bench.models import TENSAT_MODELS
 from bench.paper.cells import PAPER_MODELS, TABLES, Cell, cells_of, saturate, sequential
 from bench.paper.figures import figures_of
 from bench.paper.tables import tables_of
-from relational_tensat.models import TENSAT_MODELS
 from tests.bench.paper.made_up import answer, results
 
 _PERCENT = 20.0  # from 1,200 to 1,000 µs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relational_tensat.models import GraphBuilder
+from bench.models import GraphBuilder
 from relational_tensat.tensor import AttrValue, Graph
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from bench.models import MODELS
 from bench.taso.graphs import Loaded, State
 from bench.taso.matcher import Matcher, RuleMatcher
 from relational_tensat.cost import load_profile
-from relational_tensat.models import MODELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from tests.bench.taso.slow_matcher import slow_matches

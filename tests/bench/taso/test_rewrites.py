@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.models import GraphBuilder
 from bench.taso.graphs import PS_PER_US, Loaded, State
 from bench.taso.matcher import Matcher
 from bench.taso.rewriter import Candidate, Rewriter
 from relational_tensat.cost import graph_cost_us, load_profile
-from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule

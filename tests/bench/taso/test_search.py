@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from bench.models import GraphBuilder
 from bench.taso.search import Outcome, backtrack
 from relational_tensat.cost import graph_cost_us, load_profile
-from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.tensor import Graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.models import GraphBuilder
 from relational_tensat import Options, optimize
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.cost.cache import CostCache
@@ -11,7 +12,6 @@ from relational_tensat.cost.measured_source import MeasuredSource
 from relational_tensat.cost.opener import TABLE_DIR
 from relational_tensat.cost.source import CostSource
 from relational_tensat.cost.table import RecordedSource, RecordedTable, read_table
-from relational_tensat.models import GraphBuilder
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.uses import count_inference_ops
 from tests.cost.fakes import FakeDevice

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.files import resource_dir
 from relational_tensat.base.process import ProcessOptions
@@ -20,7 +21,6 @@ from relational_tensat.explore.strategies.saturation_then_focus import explore_f
 from relational_tensat.explore.strategies.strategy import SearchSettings
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules
 from relational_tensat.run.progress import Silent
 from tests.egraph.invariants import assert_invariants

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.files import resource_dir
 from relational_tensat.base.plan import carried_out
 from relational_tensat.explore.exploration_options import ExplorationOptions
@@ -16,7 +17,6 @@ from relational_tensat.explore.strategies.mcts.tree import History
 from relational_tensat.explore.subgraphs.applications import BUILT, REJECTED, WAITING
 from relational_tensat.explore.subgraphs.firings import NO_RULE
 from relational_tensat.explore.subgraphs.universe import Universe
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.tensor import Graph
 from tests.egraph.invariants import assert_invariants

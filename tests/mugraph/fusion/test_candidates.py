@@ -10,8 +10,8 @@ from typing import cast
 
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.cost import open_source
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_fusion
 from relational_tensat.mugraph.fusion.candidates import (
     CheapestPlan,

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.base.errors import MissingDependencyError, VerificationError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cpu import onnxruntime_device, quiet, samples
 from relational_tensat.cost.cpu.samples import Pair
 from relational_tensat.cost.device import TimingSample
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import savings
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.fusion.chains import row_kernel

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import kernels
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import kernel_rule
 from relational_tensat.mugraph.fusion.kernel_files import write_kernels

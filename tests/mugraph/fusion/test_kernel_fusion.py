@@ -11,11 +11,11 @@ import onnx.inliner
 import onnxruntime
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains, program_of, row_kernel
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.run.request import Run

@@ -11,11 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, Result, kernels, optimize
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost import open_source
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import Version, chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes
 from relational_tensat.mugraph.fusion.kernel_fusion import own_kernels

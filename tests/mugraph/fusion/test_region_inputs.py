@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.graph.mugraph_json import load_mugraph
 from relational_tensat.mugraph.graph.rewrites import with_inputs_called
 

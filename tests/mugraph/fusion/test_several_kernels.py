@@ -10,10 +10,10 @@ import onnx
 import onnxruntime
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, Result, kernels, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_fusion
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.mugraph.graph.mugraph_json import load_mugraph

@@ -16,12 +16,12 @@ import onnx.inliner
 import onnxruntime
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, Result, kernels, optimize, resume
 from relational_tensat.cli.main import main
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
     chain_candidates,

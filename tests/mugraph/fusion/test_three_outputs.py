@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, Result, kernels, optimize
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.kernel_builder import computes_nodes, kernel_rule
 from relational_tensat.rules.backends.backend import know_kernels

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import load_model, save_model
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.cli.main import main
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate

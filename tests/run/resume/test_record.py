@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.errors import InputError
 from relational_tensat.formats.json_graph import parse_graph
-from relational_tensat.models import MODELS
 from relational_tensat.run.options import Options
 from relational_tensat.run.resume.record import (
     cost_file,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_files, kernel_fusion
 from relational_tensat.mugraph.fusion.own_kernel import RegionReport
 from relational_tensat.run.progress import Silent

@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 
 import relational_tensat
+from bench.models.builder import GraphBuilder
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.cost.race import RaceResult, Standing
 from relational_tensat.custom_ops import build, parts
@@ -23,7 +24,6 @@ from relational_tensat.custom_ops.parts import timed_parts
 from relational_tensat.custom_ops.places import disjoint_places, with_places
 from relational_tensat.custom_ops.timed_part import TimedPart, node_of
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import kernel_builder
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, region_candidates
 from relational_tensat.run.account import Account

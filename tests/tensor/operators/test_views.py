@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.models import GraphBuilder
+from bench.models import GraphBuilder
 from relational_tensat.rules.backends.backend import load_backend
 from relational_tensat.rules.backends.onnxruntime.integer_kernels import QUANTIZED_KERNELS
 from relational_tensat.rules.backends.onnxruntime.kernels import IntegerProduct

@@ -4,13 +4,13 @@ Cheap graphs are found in small subgraphs one after the other, where one large e
 costly ones. All subgraphs are parts of one universe: the e-nodes and unions of any of them stay.
 
 At each width, first a subgraph is grown from the original graph, as saturation would at that node limit.
-Then others are grown from the cheapest graph, until nothing gets cheaper. That is a local optimum, which
+Then others are grown from the cheapest graph, until nothing gets cheaper. That is a local optimum: it
 depends on what the node limit let in. So the search starts again: from the original graph, from that beside
 the cheapest so far, or from the cheapest with more iterations of multi-pattern rules. It applies these in
 another order and gives them another share of the room. After each time, it extracts from all subgraphs
-together, which have graphs that none of them has, and continues from there. It ends after so many restarts
-in a row that found nothing cheaper. Then wider. So the result costs no more than saturation's at any of the
-widths that were reached.
+together, and continues from there: together they have graphs that none of them has. It ends after so many
+restarts in a row that found nothing cheaper. Then wider. So the result costs no more than saturation's at
+any of the widths that were reached.
 
 With a tree search (``focus-mcts``), that comes once the first width's restarts find nothing. Extraction
 takes its e-nodes with all others. Then restarts begin again, from the graph of its cheapest subgraph

@@ -120,8 +120,8 @@ TWO_CYCLES = declare(
 def two_cycle_rows(problem: ExtractionProblem) -> Rows:
     """Return rows against cycles of two classes, two per pair that may need each other.
 
-    Either the e-node of a needs b, or that of b needs a, or neither: the sum over both kinds of
-    e-nodes is at most y of a, and at most y of b.
+    Either the e-node of a needs b, or that of b needs a, or neither. So the sum over both kinds of e-nodes
+    is at most y of a, and at most y of b.
     """
     component = strong_components_of_classes(problem)
     needing: dict[tuple[int, int], list[int]] = defaultdict(list)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from bench.models import MODELS
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.cost import load_profile
@@ -15,7 +16,6 @@ from relational_tensat.explore.subgraphs.cheap_graph import moves_of
 from relational_tensat.explore.subgraphs.node_costs import SignatureCosts, SubgraphArrays
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
-from relational_tensat.models import MODELS
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.run.progress import Silent
 from tests.explore.subgraphs.side_by_side import original, random_steps, subgraphs_of, universe_of

@@ -38,8 +38,8 @@ def drop_by_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
 
     * An e-node whose children need its class, or a class above it on every path from the root,
       is in no acyclic choice.
-    * An e-node is dominated by another of its class that costs no more and whose children all are among the
-      classes that the first needs in any case: those are there, and do not depend on the class.
+    * An e-node is dominated by another of its class that costs no more, if all children of that are among
+      the classes that the first needs in any case. Those are there, and do not depend on the class.
     """
     problem = reduced.problem
     needs = node_needs(problem, required_classes(problem, check), check)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from bench.models import GraphBuilder
 from relational_tensat.base.errors import ModelError, ShapeError, UsageError
-from relational_tensat.models import GraphBuilder
 from relational_tensat.tensor import TensorType
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.models.layers import attention, linear, relu
+from bench.models.builder import GraphBuilder
+from bench.models.layers import attention, linear, relu
 from relational_tensat.tensor import Graph
 
 # NasRNN: five steps of the recurrent cell that architecture search found (Zoph and Le, 2017).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.models.builder import GraphBuilder
+from bench.models.builder import GraphBuilder
 
 #: The epsilon of every batch normalization, ONNX's default.
 BATCH_NORM_EPSILON = 1e-5

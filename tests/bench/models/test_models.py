@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
+from bench.models import MODELS, TENSAT_MODELS
 from relational_tensat.cost import graph_cost_us, load_profile
-from relational_tensat.models import MODELS, TENSAT_MODELS
 from relational_tensat.tensor import Graph, TensorType
-from tests.models.oracles import count_tensat_enodes, tree_and_dag_us
+from tests.bench.models.oracles import count_tensat_enodes, tree_and_dag_us
 
 
 @cache

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from relational_tensat.base.records import record
-from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.models.layers import (
+from bench.models.builder import GraphBuilder
+from bench.models.layers import (
     avg_pool,
     batch_norm,
     concat_channels,
@@ -12,6 +11,7 @@ from relational_tensat.models.layers import (
     max_pool,
     relu,
 )
+from relational_tensat.base.records import record
 from relational_tensat.tensor import Graph
 
 # SqueezeNet 1.1 (Iandola et al., 2016), biases left out; each relu is a node of its own.
