@@ -7,7 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from relational_tensat.base.errors import InputError, ModelError, NotComparedError, VerificationError
+from relational_tensat.base.errors import (
+    InputError,
+    ModelError,
+    NotComparedError,
+    VerificationError,
+)
 from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
