@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import InputError, RelationalTensatError
+from relational_tensat.base.errors import InputError, RelationalTensatError, first_line
 from relational_tensat.base.folders import PrivateFolder, check_own, temporary_folder, user_cache
 from relational_tensat.run.options import ONNXRUNTIME, Options
 from relational_tensat.run.pipeline import optimize
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
+from relational_tensat.verify.sessions import Session, open_session, runtime_errors
 
 _T = TypeVar("_T")
 _MODEL, _RESULT = "model.onnx", "result.pickle"
@@ -80,6 +81,8 @@ def artefact(
     with temporary_folder() as exported, PrivateFolder(root, "module") as aside:
         source = exported / f"{name}.onnx"
         beside, sizes = export(source)
+        if options.purpose.runs_on in (None, ONNXRUNTIME):
+            _check_kernels(source)
         if not options.model.dims:
             options = options.replace(dims=sizes)
         try:
@@ -99,6 +102,21 @@ def artefact(
         with suppress(OSError):  # another process was as fast, and its file is as good
             aside.path.rename(entry)
     return Artefact(entry / _MODEL, result, beside)
+
+
+def _check_kernels(exported: Path) -> None:
+    """Check that onnxruntime has kernels for all of a model: no search would find any.
+
+    Raises:
+        InputError: it has not, as for some products of bfloat16.
+    """
+    try:
+        open_session(exported, 1, Session.AS_WRITTEN)
+    except runtime_errors() as error:
+        if (
+            type(error).__name__ == "NotImplemented"
+        ):  # others are said better where the model is read
+            raise InputError(f"onnxruntime does not run this: {first_line(error)}") from error
 
 
 def _read(entry: Path) -> tuple[Result, Any] | None:

@@ -133,12 +133,22 @@ class OptimizedModule(torch.nn.Module):
         Raises:
             UsageError, InputError: the path is unusable.
         """
-        copy_model(self._artefact.path, Path(path))
-        if self._artefact.has_kernels:
-            from relational_tensat.custom_ops.manifest import read_manifest, write_manifest
+        from relational_tensat.custom_ops.manifest import (
+            check_place,
+            read_manifest,
+            remove_stale,
+            write_manifest,
+        )
 
+        has_kernels = self._artefact.has_kernels
+        if has_kernels:
+            check_place(Path(path))
+        copy_model(self._artefact.path, Path(path))
+        if has_kernels:
             manifest = read_manifest(self._artefact.path)
             write_manifest(manifest.ops, Path(path), manifest.overrides)
+        else:
+            remove_stale(Path(path))
         return Path(path)
 
     def _optimize(self) -> None:

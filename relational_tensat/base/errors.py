@@ -57,6 +57,10 @@ class VerificationError(RelationalTensatError, ArithmeticError):
     exit_code = 4
 
 
+class NotComparedError(VerificationError):
+    """No result can be compared with the original: the original does not run."""
+
+
 class LossError(VerificationError):
     """The optimized graph computes the same, and is larger or slower than the original where it is used."""
 

@@ -214,7 +214,12 @@ def folder_beside(path: Path) -> Iterator[Path]:
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
     try:
         with PrivateFolder(path.parent, path.name) as aside:
-            yield aside.path
+            try:
+                yield aside.path
+            except InputError as error:  # of a file that is gone by then
+                text = str(error).replace(str(aside.path / path.name), str(path))
+                error.args = (text, *error.args[1:])
+                raise
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 

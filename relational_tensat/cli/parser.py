@@ -71,7 +71,8 @@ class Parser(argparse.ArgumentParser):
         """
         arguments, extra = super().parse_known_args(args, namespace)
         if extra:
-            hint = nearest(extra[0].partition("=")[0], self.flags)
+            is_file = Path(extra[0]).exists()  # as where a shell has expanded a pattern
+            hint = "" if is_file else nearest(extra[0].partition("=")[0], self.flags)
             self.error(f"unknown argument {extra[0]!r}{hint}")
         self._check_paths(arguments)
         return arguments, extra

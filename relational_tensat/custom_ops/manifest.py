@@ -63,9 +63,7 @@ def write_manifest(
         InputError: it cannot be written, or has files of others; C cannot say a kernel.
     """
     folder = folder_of(model)
-    is_own = (folder / MANIFEST).is_file()
-    if folder.exists() and not is_own and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: exists and is no folder of kernels, it is not overwritten")
+    check_place(model)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -91,10 +89,52 @@ def write_manifest(
             (aside / name).write_text(text, encoding="utf-8")
         text = json.dumps(content, indent=1, ensure_ascii=False)
         (aside / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    for left in [*folder.glob("kernel_*.c"), folder / "overrides.c"]:  # of a run before
+    for left in _sources_in(folder):  # of a run before
         if left.name not in files:
             left.unlink(missing_ok=True)
     return folder
+
+
+def check_place(model: Path) -> None:
+    """Check that the folder beside a model is free for kernels.
+
+    Raises:
+        InputError: it has files of others.
+    """
+    folder = folder_of(model)
+    is_own = (folder / MANIFEST).is_file()
+    if folder.exists() and not is_own and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists and is no folder of kernels, it is not overwritten")
+
+
+def remove_stale(model: Path) -> None:
+    """Remove the kernels beside a model that was written again without any: its old file had them.
+
+    Whatever else is in the folder stays.
+
+    Raises:
+        InputError: they cannot be removed.
+    """
+    folder = folder_of(model)
+    try:
+        content = json.loads(whole_content(folder / MANIFEST, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        return
+    try:
+        for path in (folder / MANIFEST, *_sources_in(folder)):
+            path.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    except OSError as error:
+        raise InputError(
+            f"{folder}: has kernels of another {model.name}, and cannot be removed: {error.strerror}"
+        ) from error
+
+
+def _sources_in(folder: Path) -> list[Path]:
+    return [*folder.glob("kernel_*.c"), folder / "library.c", folder / "overrides.c"]
 
 
 def _named(files: Mapping[str, str]) -> dict[str, str]:

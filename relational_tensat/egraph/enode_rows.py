@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.rules.model import Apply, Term
 from relational_tensat.tensor.graph import Graph, Node, Weight
@@ -216,5 +216,5 @@ def _reachable(graph: Graph) -> set[str]:
         if not names.isdisjoint(node.outputs):
             names.update(node.inputs)
     if len(graph.outputs) != len(set(graph.outputs)):
-        raise UsageError(f"{graph.name}: an output is listed twice")
+        raise InputError(f"{graph.name}: an output is listed twice")
     return names

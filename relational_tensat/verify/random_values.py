@@ -25,6 +25,7 @@ from relational_tensat.tensor.mask_inputs import find_masks
 from relational_tensat.tensor.operators import Use, get_operator, operators
 from relational_tensat.tensor.operators.samples import ADDED_SCALE
 from relational_tensat.tensor.operators.traits import NO_ACTIVATION
+from relational_tensat.tensor.types import CARRIED
 from relational_tensat.tensor.uses import Uses
 
 _LEAST, _MOST = 1e-12, 1e12
@@ -122,6 +123,8 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     result = {}
     for name, kind in graph.inputs.items():
         if kind.dtype not in DTYPE_BYTES:
+            if kind.dtype.startswith(CARRIED):
+                raise InputError(f"the input {name!r} is no tensor, and cannot be drawn")
             raise InputError(
                 f"the input {name!r} is {kind}, which cannot be drawn: it must be given"
             )

@@ -26,6 +26,13 @@ def test_a_device_has_a_limit_and_a_file_has_none(
         files.whole_content(path, 1 << 20)
 
 
+def test_what_cannot_be_written_is_named_as_it_would_be_called(tmp_path: Path) -> None:
+    path = tmp_path / "x.onnx"
+    with pytest.raises(InputError) as error, files.write_aside(path) as aside:
+        raise InputError(f"{aside / path.name}: cannot be written: No space left on device")
+    assert str(error.value) == f"{path}: cannot be written: No space left on device"
+
+
 def test_a_pipe_is_read_to_its_end_and_refused_where_nobody_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
         (["run", str(MODEL), "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
         (["run", "m.json", "more"], "unknown argument 'more'"),
+        (["run", "m.json", str(MODEL)], "unknown argument '.*[.]json' [(]see"),
         (["run", "m.json", "--verbos"], "did you mean '--verbose'"),
         (["run", "m.json", "--cpu"], "did you mean '--for onnxruntime'"),
         (["run", "m.json", "--batch_size", "3"], "did you mean '--dim'"),

@@ -23,8 +23,9 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops import build
 from relational_tensat.custom_ops.function_check import functions_of
 from relational_tensat.custom_ops.library import KernelOp, sources_of
-from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, write_manifest
+from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, remove_stale, write_manifest
 from relational_tensat.custom_ops.sessions import register_ops
+from relational_tensat.formats import save_model
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of, fused_file, normed
 from tests.with_compilers import needs_c
@@ -278,6 +279,18 @@ def test_a_model_that_was_changed_is_refused(file: Path) -> None:
     onnx.save(model, file)
     with pytest.raises(InputError, match=r"those of another model\.opt\.onnx"):
         relational_tensat.session(file)
+
+
+def test_stale_kernels_are_removed_and_nothing_else(file: Path) -> None:
+    save_model(GRAPH, file)
+    folder = folder_of(file)
+    (folder / "thesis.txt").write_text("mine")
+    remove_stale(file)
+    _check_right(relational_tensat.session(file))
+    assert [each.name for each in folder.iterdir()] == ["thesis.txt"]
+    (folder / MANIFEST).write_text('{"format": "of others"}')
+    remove_stale(file)
+    assert (folder / MANIFEST).exists()
 
 
 def test_without_a_compiler_the_functions_run(

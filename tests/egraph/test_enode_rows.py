@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import InputError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.enode_rows import CHILD_COLUMNS, distinct, fitting_labels
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
@@ -137,7 +137,7 @@ def test_several_outputs_are_one_root() -> None:
 def test_an_output_listed_twice_is_refused() -> None:
     graph = shared_matmuls()
     twice = build_graph("twice", graph.inputs, graph.weights, graph.nodes, ["y", "a", "y"])
-    with pytest.raises(UsageError, match="twice: an output is listed twice"):
+    with pytest.raises(InputError, match="twice: an output is listed twice"):
         EGraph.create(twice)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from tests.formats.onnx_tools import session
+from tests.with_compilers import needs_c
 
 OPTIONS = Options.of(cost="t4", only=("drop-no-op",))
 
@@ -73,3 +74,14 @@ def test_the_original_is_copied_elsewhere(nodes: str, options: Options, tmp_path
     text = f"g (float[3,4] x) => (float[3,4] y) {{ {nodes} }}"
     _, before, after = _optimized(text, tmp_path, options)
     assert before == after
+
+
+@needs_c
+def test_kernels_are_looked_for_in_a_model_of_an_old_version(tmp_path: Path) -> None:
+    """Local functions have no form in version 6."""
+    text = "old (float[3, 4] x) => (float[3, 4] y) { a = Tanh(x) y = Sigmoid(a) }"
+    model = onnx.parser.parse_model(f'<ir_version: 3, opset_import: ["" : 6]> {text}')
+    onnx.save(model, tmp_path / "in.onnx")
+    options = Options.of(effort="low", fuse=True)
+    result = optimize(tmp_path / "in.onnx", options, output=tmp_path / "out.onnx")
+    assert any("parts none has a faster kernel" in note for note in result.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.operators.samples import ADDED_SCALE
 from relational_tensat.verify.evaluate import SeededWeights, evaluate_graph, random_inputs
@@ -13,6 +14,16 @@ from relational_tensat.verify.random_values import weight_scales
 
 def f32(*shape: int) -> TensorType:
     return TensorType("float32", shape)
+
+
+def test_inputs_that_cannot_be_drawn_are_named() -> None:
+    for dtype, reason in (("opaque:IgYKBAoCCAE=", "is no tensor, and"), ("string", "is string[2]")):
+        graph = build_graph(
+            "g", {"s": TensorType(dtype, (2,) if dtype == "string" else ())}, {}, [], ["s"]
+        )
+        with pytest.raises(InputError) as error:
+            random_inputs(graph, 0)
+        assert str(error.value).startswith(f"the input 's' {reason}")
 
 
 def size(array: object) -> float:

@@ -229,7 +229,7 @@ class DynamicDimensions:
                     sizes[missing[0]] = found.value(sizes)
         return sizes
 
-    def base(self, dims: Mapping[str, int], fixed: set[int], scale: int = 1) -> dict[str, int]:
+    def base(self, dims: Mapping[str, int], fixed: set[int], scale: float = 1) -> dict[str, int]:
         """Return the sizes to optimize at: those that are given, and defaults.
 
         Args:
@@ -341,13 +341,14 @@ class DynamicDimensions:
         yield from (sizes for sizes in single if sizes != other)
         yield self.fitted(dict.fromkeys(self.symbols, 1))
 
-    def _default(self, symbol: str, fixed: set[int], sizes: Sizes, scale: int) -> int:
+    def _default(self, symbol: str, fixed: set[int], sizes: Sizes, scale: float) -> int:
         avoided = fixed | set(sizes.values())
         places = [item for item in self.dimensions if item.symbol == symbol]
         step = self.multiples.get(symbol, 1)
         if places and all(self._is_side(item) for item in places) and step == 1:
-            return scale * next(side for side in _SIDES if scale * side not in avoided)
-        start = _TOKENS if self._comes_to_cache(symbol) else scale * _SEQUENCE
+            sides = (int(scale * side) for side in _SIDES)
+            return next(side for side in sides if side not in avoided)
+        start = _TOKENS if self._comes_to_cache(symbol) else int(scale * _SEQUENCE)
         if self.is_batch(symbol):
             start = _BATCH
         if symbol in self.least and self.least[symbol].symbols <= sizes.keys():

@@ -31,6 +31,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     has_other_operators,
     has_unknown_shapes,
     is_much_work,
+    is_too_much_work,
     quotients_of,
     takes_numbers,
     text_of,
@@ -52,6 +53,8 @@ _MOST_ROUNDS = 10
 _TRIALS = 4
 #: Defaults are multiplied by these in turn, until the model is valid.
 _SCALES = (1, 4, 16, 64, 256)
+#: The same, until the model is little enough work: attention over an image's latents grows by their square.
+_SMALLER_SCALES = (1 / 2, 1 / 4, 1 / 8)
 
 
 def read_dynamic(
@@ -206,7 +209,7 @@ class _SizeReader:
                     self._check_runs_at(base)
                 smaller = smaller or base
                 if not self._has_little_left(base):
-                    return base
+                    return self._with_less_work(base, dims)
             except InputError as error:
                 refusal = refusal or error
             if self._dimensions.chosen(dims).keys() >= set(self._dimensions.symbols):
@@ -215,6 +218,18 @@ class _SizeReader:
             return smaller
         assert refusal is not None
         raise refusal
+
+    def _with_less_work(self, base: SizedReading, dims: Mapping[str, int]) -> SizedReading:
+        """Read the model at smaller defaults, where it is too much work at these and valid at those."""
+        for scale in _SMALLER_SCALES:
+            if not is_too_much_work(base.reading.graph):
+                break
+            sizes = self._dimensions.base(dims, self._fixed_sizes(), scale)
+            with suppress(InputError):
+                smaller = self._valid_at(sizes, base)
+                if not self._has_little_left(smaller):
+                    base = smaller
+        return base
 
     def _has_little_left(self, base: SizedReading) -> bool:
         """Whether a dimension is 1 that is more at larger sizes."""

@@ -24,11 +24,19 @@ from relational_tensat.tensor.uses import graph_flops
 
 #: A model of more work at the sizes that it is optimized at is compared at smaller ones.
 _FEW_FLOPS = 5e8
+#: Defaults are made smaller where a model takes seconds at them, or has a value of more elements.
+_MOST_FLOPS, _MOST_ELEMENTS = 2e11, 2**28
 
 
 def is_much_work(graph: Graph) -> bool:
     """Whether a model is too much work, at the sizes that it is optimized at, to be compared there."""
     return graph_flops(graph) > _FEW_FLOPS
+
+
+def is_too_much_work(graph: Graph) -> bool:
+    """Whether a model is too much work, at sizes that nobody asked for, to be run and timed there."""
+    parts = (part for kind in graph.types.values() for part in tensors_of(kind))
+    return graph_flops(graph) > _MOST_FLOPS or any(part.size > _MOST_ELEMENTS for part in parts)
 
 
 class SizeError(InputError):

@@ -7,7 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from relational_tensat.base.errors import InputError, ModelError, VerificationError
+from relational_tensat.base.errors import (
+    InputError,
+    ModelError,
+    NotComparedError,
+    VerificationError,
+)
 from relational_tensat.formats.dynamic.expressions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
     DynamicModel,
@@ -152,7 +157,8 @@ def compare_file_at_all_sizes(
         begun: runs of the model's file, where these were begun before.
 
     Raises:
-        VerificationError: it cannot be run, or at too few sizes.
+        NotComparedError: the original can be run at too few sizes.
+        VerificationError: the file cannot be run where the original can.
     """
     model = loaded.model.dynamic
     assert model is not None
@@ -170,7 +176,7 @@ def compare_file_at_all_sizes(
             break
     if len(compared) < _FEWEST_SIZES:
         reasons = "; ".join(outcome.warnings)
-        raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
+        raise NotComparedError(f"the files could be compared at {len(compared)} sizes: {reasons}")
     return outcome
 
 

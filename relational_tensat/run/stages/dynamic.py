@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from relational_tensat.base.errors import (
     InputError,
     NoSolutionError,
+    NotComparedError,
     RelationalTensatError,
     VerificationError,
 )
@@ -119,6 +120,8 @@ def compared_or_other(checked: CheckedRun, originals: OriginalRuns) -> CheckedRu
     except VerificationError as error:
         if run.options.verification.strict:
             raise
+        if isinstance(error, NotComparedError):
+            return give_up(checked.extracted, f"no dynamic result: {error}: the original is kept")
         if is_compared_at_others(checked.loaded):  # at no other size: any step may be at fault
             return search_again(checked.extracted, error)
         return _search_dynamic(checked.extracted, NotDynamicError(str(error)))

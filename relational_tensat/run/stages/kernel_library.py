@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from relational_tensat.base.errors import InputError, MissingDependencyError, VerificationError
+from relational_tensat.base.errors import (
+    InputError,
+    MissingDependencyError,
+    UsageError,
+    VerificationError,
+)
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.watch import Watch
@@ -37,7 +42,11 @@ from relational_tensat.custom_ops.part_times import PartTimes, SessionSetting
 from relational_tensat.custom_ops.parts import PartRow, gain_us, timed_parts
 from relational_tensat.custom_ops.timed_part import TimedPart
 from relational_tensat.formats.frontend import file_digest, is_onnx
-from relational_tensat.formats.onnx_metadata import read_imports
+from relational_tensat.formats.onnx_metadata import (
+    OLDEST_POSSIBLE_OPSET,
+    OLDEST_WRITTEN_OPSET,
+    read_imports,
+)
 from relational_tensat.mugraph.fusion.candidates import with_numbers
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.kernels.emit_c import (
@@ -89,7 +98,7 @@ def with_kernels(checked: CheckedRun) -> CheckedRun:
         return _with_kernels(checked)
     except KeyboardInterrupt:
         reason = "interrupted"
-    except (InputError, MissingDependencyError, VerificationError) as error:
+    except (InputError, MissingDependencyError, UsageError, VerificationError) as error:
         if isinstance(error, VerificationError) and checked.loaded.run.options.verification.strict:
             raise
         reason = str(error)
@@ -121,7 +130,10 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     limited = watch if limit_s is None else watch.within(limit_s)
     plain = portable_file(checked, folder / "plain.onnx")
     proto = onnx.load(plain, load_external_data=False)
-    setting = SessionSetting(loaded.cost.n_threads, read_imports(proto.opset_import)[""])
+    opset = read_imports(proto.opset_import)[""]
+    if opset < OLDEST_POSSIBLE_OPSET:  # functions cannot be written in that one
+        opset = OLDEST_WRITTEN_OPSET
+    setting = SessionSetting(loaded.cost.n_threads, opset)
     key = open_device(f"cpu:threads={setting.threads}" if setting.threads > 1 else "cpu").key
     costs = CostCache(run.options.costs.cache or default_cache(), is_dispensable=True)
     times = PartTimes(costs, key, setting, again=run.options.costs.race_again)

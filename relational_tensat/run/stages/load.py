@@ -22,7 +22,13 @@ from relational_tensat.rules.library import load_rules, rules_meant_by
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.store import check_trust, content_hash
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.run.options import INSIDE, KEEP, LOW, ONNXRUNTIME
+from relational_tensat.run.options import (
+    INSIDE,
+    KEEP,
+    LOW,
+    ONNXRUNTIME,
+    fuses_what_is_written,
+)
 from relational_tensat.run.request import Run
 from relational_tensat.run.stages.explore import with_kernel_costs
 from relational_tensat.run.stages.race import check_this_machine
@@ -131,6 +137,10 @@ def load(run: Run, model: Model, open_egraph: Callable[[Graph], EGraph] | None =
     output = check_output(run.output, model.source)
     _check_opset(run.options.output.opset, output)
     check_this_machine(run.options, cost, output)
+    if output is not None and fuses_what_is_written(run.options):
+        from relational_tensat.custom_ops.manifest import check_place  # few runs need it
+
+        check_place(output)
     known = {} if model.dynamic is None else model.dynamic.base.known_inputs
     inputs = {**known, **load_inputs(model.graph, run.options.verification.inputs)}
     untrusted = _check_rules(run, rules)

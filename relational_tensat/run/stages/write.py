@@ -52,6 +52,10 @@ def write(checked: CheckedRun) -> WrittenRun:
         from relational_tensat.custom_ops.manifest import write_manifest  # few runs need it
 
         library = replace(form.report, folder=write_manifest(form.ops, output, form.overrides))
+    elif output is not None and is_onnx(output) and output.with_suffix(".kernels").is_dir():
+        from relational_tensat.custom_ops.manifest import remove_stale  # of the file that was there
+
+        remove_stale(output)
     all_notes = checked.noting(*notes, *file.notes).notes
     return WrittenRun(checked, output, machine, all_notes, _change(checked, output), library)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import relational_tensat
 from bench.models.builder import GraphBuilder
 from relational_tensat import Options, kernels, optimize
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost.race import RaceResult, Standing
 from relational_tensat.custom_ops import build, parts
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of
@@ -183,6 +185,14 @@ def test_a_file_with_kernels_is_written_where_it_is_faster(runs: _Runs) -> None:
     plain = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     for session in (relational_tensat.session(file), plain):
         np.testing.assert_allclose(session.run(None, feeds)[0], expected, rtol=1e-4, atol=1e-4)
+    other = file.with_name("other.opt.onnx")
+    shutil.copytree(folder_of(file), folder_of(other))
+    optimize(file.parent / "model.onnx", Options.of(effort="low"), output=other)
+    assert not folder_of(other).exists()  # they were of the file that was there
+    folder_of(other).mkdir()
+    (folder_of(other) / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="is no folder of kernels"):
+        optimize(file.parent / "model.onnx", Options.of(fuse=True), output=other)
 
 
 @needs_c

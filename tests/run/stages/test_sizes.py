@@ -142,6 +142,16 @@ def test_a_step_that_holds_at_one_size_is_left_out(
     assert sorted(operators(result)) == ["Relu", "Tanh"]
 
 
+def test_an_original_that_runs_at_few_sizes_is_no_rules_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_sizes, "_FEWEST_SIZES", 99)
+    report, _ = run(capsys, saved(attention(), tmp_path))
+    (rejection,) = report["rejections"]
+    assert report["unchanged"] and not rejection["rule"]
+    assert rejection["why"].startswith("no dynamic result: the files could be compared at ")
+
+
 def test_where_no_step_holds_the_original_is_returned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
