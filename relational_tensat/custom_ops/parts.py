@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import MissingDependencyError, RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
+from relational_tensat.custom_ops.calls import op_of
+from relational_tensat.custom_ops.library import sources_of
+from relational_tensat.custom_ops.objects import begin, finish
 from relational_tensat.custom_ops.overrides import BLOCK, checked_override
 from relational_tensat.custom_ops.part_calls import PartCall, graph_of, part_bytes
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
@@ -37,6 +40,7 @@ from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
+from relational_tensat.mugraph.kernels.emit_c import compiler
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
@@ -52,6 +56,8 @@ _MOST_BYTES_PER_US = 150_000
 _LEAST_SHARE, _LEAST_US = 0.03, 0.3
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
 _LEAST_HOPE_US = 1.0
+#: Kernels that are made before one is timed: nothing is compiled while times are taken.
+_AT_ONCE = 16
 #: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
 _RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
@@ -135,28 +141,33 @@ def timed_parts(
         row = replace(row, plain_us=plain_us)
         hopes.append(_Hope(pattern, places, row, plain_us - least_us, plain))
     gains: dict[str, float] = {}  # of larger parts, by the values that they give
-    for hope in sorted(hopes, key=lambda each: -each.saving_us * len(each.places)):
-        if reason := _why_no_kernel(hope, gains, watch):
-            rows.append(replace(hope.row, reason=reason))
-            continue
-        known = times.of(hope.pattern)
-        try:
-            part = None
-            if known is None or gain_us(known.plain_us, known.kernel_us) > 0:
-                part = _timed(hope, make, session_us, setting, times)
-        except MissingDependencyError:
-            raise
-        except RelationalTensatError as error:
-            rows.append(replace(hope.row, reason=str(error)))
-            continue
-        time = known if part is None else PartTime(part.plain_us, part.kernel_us)
-        assert time is not None
-        rows.append(replace(hope.row, kernel_us=time.kernel_us, plain_us=time.plain_us))
-        for place in hope.places:
-            for name in (name for node in place.nodes for name in node.outputs):
+    in_order = sorted(hopes, key=lambda each: -each.saving_us * len(each.places))
+    for batch in _batches(in_order, gains, rows, watch):
+        made: list[tuple[_Hope, OwnKernel | None]] = []
+        for hope in batch:
+            if watch.is_over:
+                rows.append(replace(hope.row, reason=_NO_TIME))
+                continue
+            try:
+                made.append((hope, _kernel(hope, make, times)))
+            except RelationalTensatError as error:
+                rows.append(_refused(hope, error))
+        finish()
+        for hope, kernel in made:
+            try:
+                part = None if kernel is None else _timed(hope, kernel, session_us, setting, times)
+            except RelationalTensatError as error:
+                rows.append(_refused(hope, error))
+                continue
+            time = (
+                times.of(hope.pattern) if part is None else PartTime(part.plain_us, part.kernel_us)
+            )
+            assert time is not None
+            rows.append(replace(hope.row, kernel_us=time.kernel_us, plain_us=time.plain_us))
+            for name in hope.values:
                 gains[name] = max(gains.get(name, 0.0), time.plain_us - time.kernel_us)
-        if part is not None:
-            yield part
+            if part is not None:
+                yield part
 
 
 def gain_us(plain_us: float, kernel_us: float) -> float:
@@ -165,21 +176,42 @@ def gain_us(plain_us: float, kernel_us: float) -> float:
     return saved_us if saved_us > max(_LEAST_US, _LEAST_SHARE * plain_us) else 0.0
 
 
-def _timed(
-    hope: _Hope,
-    make: Callable[..., OwnKernel],
-    session_us: float,
-    setting: SessionSetting,
-    times: PartTimes,
-) -> TimedPart:
-    """Return the kernel of parts with its time: the known one, or of a session.
+def _refused(hope: _Hope, error: RelationalTensatError) -> PartRow:
+    """Return why a part has no kernel.
+
+    Raises:
+        MissingDependencyError: no part has one.
+    """
+    if isinstance(error, MissingDependencyError):
+        raise error
+    return replace(hope.row, reason=str(error))
+
+
+def _kernel(hope: _Hope, make: Callable[..., OwnKernel], times: PartTimes) -> OwnKernel | None:
+    """Return the kernel of parts, verified, while its C is compiled; None where it saves nothing.
 
     Raises:
         RelationalTensatError: no kernel can be made, or it computes something else.
         MissingDependencyError: there is no C compiler.
     """
     place, known = hope.places[0], times.of(hope.pattern)
-    kernel = make(place, was_verified=known is not None)
+    if known is not None:
+        is_gaining = gain_us(known.plain_us, known.kernel_us) > 0
+        return make(place, was_verified=True) if is_gaining else None
+    begin(sources_of([op_of(make(place, was_verified=True))]), compiler())
+    return make(place, was_verified=False)
+
+
+def _timed(
+    hope: _Hope, kernel: OwnKernel, session_us: float, setting: SessionSetting, times: PartTimes
+) -> TimedPart:
+    """Return the kernel of parts with its time: the known one, or of a session.
+
+    Raises:
+        RelationalTensatError: it computes something else, or onnxruntime does not run it.
+        MissingDependencyError: there is no C compiler.
+    """
+    place, known = hope.places[0], times.of(hope.pattern)
     nodes = tuple(node_of(each, kernel.key) for each in hope.places)
     if known is None:
         call = PartCall(place, nodes[:1], setting, kernel)
@@ -212,6 +244,40 @@ class _Hope:
     saving_us: float
     plain: PartCall | None
 
+    @property
+    def values(self) -> set[str]:
+        """All that the nodes of the parts give."""
+        return {name for place in self.places for node in place.nodes for name in node.outputs}
+
+
+def _batches(
+    hopes: Sequence[_Hope], gains: Mapping[str, float], rows: list[PartRow], watch: Watch
+) -> Iterator[list[_Hope]]:
+    """Yield parts that need a kernel, several at once, so that one is compiled while another is verified.
+
+    A part waits for the gains of larger ones only if these decide whether it needs one.
+
+    Args:
+        hopes: in the order of what they may save.
+        gains: they grow meanwhile.
+        rows: the outcome of those that need none is added here.
+    """
+    batch: list[_Hope] = []
+    pending: set[str] = set()
+    for hope in hopes:
+        if len(batch) == _AT_ONCE or (
+            hope.values <= pending | gains.keys() and not pending.isdisjoint(hope.values)
+        ):
+            yield batch
+            batch, pending = [], set()
+        if reason := _why_no_kernel(hope, gains, watch):
+            rows.append(replace(hope.row, reason=reason))
+        else:
+            batch.append(hope)
+            pending |= hope.values
+    if batch:
+        yield batch
+
 
 def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str:
     """Return why no kernel is made for parts; empty where one is.
@@ -223,12 +289,7 @@ def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str
         return _NO_TIME
     if hope.saving_us * len(hope.places) < _LEAST_HOPE_US:
         return "it takes no longer than memory does"
-    within = min(
-        gains.get(name, 0.0)
-        for place in hope.places
-        for node in place.nodes
-        for name in node.outputs
-    )
+    within = min(gains.get(name, 0.0) for name in hope.values)
     return "a larger part's kernel saves more" if hope.saving_us <= within else ""
 
 

@@ -12,16 +12,17 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.custom_ops import library
-from relational_tensat.custom_ops.build import LIBRARY, MOST_STACK_BYTES, compile_library
+from relational_tensat.custom_ops.build import LIBRARY, compile_library
 from relational_tensat.custom_ops.function_check import model_of_call
 from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
+from relational_tensat.custom_ops.objects import MOST_STACK_BYTES
 from relational_tensat.custom_ops.sessions import register_library
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.kernel_finder import SearchEffort
 from relational_tensat.tensor import Graph
-from tests.custom_ops.fused_files import builder, fused_file, normed, run_sanitized
+from tests.custom_ops.fused_files import builder, fused_file, normed, run_sanitized, source_of
 from tests.with_compilers import needs_c
 
 pytestmark = needs_c
@@ -109,7 +110,7 @@ def test_a_kernel_with_more_stack_than_threads_have_is_no_library(tmp_path: Path
 
 
 _THREADS = """
-#include "custom_op.h"
+#include "custom_op.c"
 static size_t asked;
 static Status *parallel_for(
     const Context *context, void (*task)(void *, size_t), size_t total, size_t batches, void *data) {
@@ -135,9 +136,8 @@ int main(void) {
 
 def test_parts_are_bounded_and_what_threads_report_is_reported(tmp_path: Path) -> None:
     """As many as there are processors at most; one is run where it is called, by no thread."""
-    header = Path(library.__file__).parent / "custom_op.h"
     (tmp_path / "main.c").write_text(_THREADS)
-    command = ["cc", "-std=gnu11", f"-I{header.parent}", "main.c", "-o", "main"]
+    command = ["cc", "-std=gnu11", f"-I{Path(library.__file__).parent}", "main.c", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
     assert subprocess.run(["./main"], cwd=tmp_path).returncode == 0
 
@@ -167,6 +167,5 @@ def test_a_kernel_touches_nothing_beside_its_operands(
     graph = normed(*shape)
     (op,) = fused_file(graph, tmp_path / "model.onnx")
     assert [*op.graph.inputs] and len(op.graph.kernels) == 1
-    files = sources_of([op])
-    printed = run_sanitized(tmp_path, files["kernel_0_0.c"], _MAIN.format(n=shape[0] * shape[1]))
+    printed = run_sanitized(tmp_path, source_of(op), _MAIN.format(n=shape[0] * shape[1]))
     assert np.isfinite(float(printed))
