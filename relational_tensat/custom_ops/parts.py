@@ -56,6 +56,9 @@ _MOST_BYTES_PER_US = 150_000
 _LEAST_SHARE, _LEAST_US = 0.03, 0.3
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
 _LEAST_HOPE_US = 1.0
+#: Nor are those that cannot save this share of the graph's time, all of them together: no race sees less.
+_LEAST_OF_WHOLE = 0.005
+_LITTLE = f"with all that may save less, it cannot save {_LEAST_OF_WHOLE:.1%} of the model's time"
 #: Kernels that are made before one is timed: nothing is compiled while times are taken.
 _AT_ONCE = 16
 #: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
@@ -88,6 +91,7 @@ def timed_parts(
     rows: list[PartRow],
     times: PartTimes,
     sized: SizedParts | None = None,
+    whole_us: float = 0.0,
 ) -> Iterator[TimedPart]:
     """Yield kernels for parts of a graph, those of the most elements first, until a watch ends it.
 
@@ -101,6 +105,8 @@ def timed_parts(
         rows: the outcome of each is added here.
         times: of runs before, and of this one for those to come.
         sized: the parts of a graph with dynamic dims, in place of those of ``graph``.
+        whole_us: the modelled time of the graph; no kernels are made that cannot save ``_LEAST_OF_WHOLE``
+            of it, all together.
 
     Raises:
         MissingDependencyError: there is no C compiler.
@@ -141,8 +147,8 @@ def timed_parts(
         row = replace(row, plain_us=plain_us)
         hopes.append(_Hope(pattern, places, row, plain_us - least_us, plain))
     gains: dict[str, float] = {}  # of larger parts, by the values that they give
-    in_order = sorted(hopes, key=lambda each: -each.saving_us * len(each.places))
-    for batch in _batches(in_order, gains, rows, watch):
+    worth = _without_little(hopes, _LEAST_OF_WHOLE * whole_us, rows)
+    for batch in _batches(worth, gains, rows, watch):
         made: list[tuple[_Hope, OwnKernel | None]] = []
         for hope in batch:
             if watch.is_over:
@@ -225,6 +231,7 @@ def _timed(
 
 
 _NO_TIME = "the time was over before its turn"
+_NOT_FASTER = "it takes no longer than memory does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +252,30 @@ class _Hope:
     plain: PartCall | None
 
     @property
+    def most_us(self) -> float:
+        """The most that kernels save in all of the parts."""
+        return self.saving_us * len(self.places)
+
+    @property
     def values(self) -> set[str]:
         """All that the nodes of the parts give."""
         return {name for place in self.places for node in place.nodes for name in node.outputs}
+
+
+def _without_little(hopes: Sequence[_Hope], least_us: float, rows: list[PartRow]) -> list[_Hope]:
+    """Return parts in the order of what they may save, without the last ones that may save little together.
+
+    Args:
+        least_us: those that are left out save less, all of them together.
+        rows: the outcome of each that is left out is added here.
+    """
+    in_order = sorted(hopes, key=lambda each: -each.most_us)
+    left_us = 0.0
+    while in_order and (left_us := left_us + max(0.0, in_order[-1].most_us)) < least_us:
+        hope = in_order.pop()
+        is_nothing = hope.most_us < _LEAST_HOPE_US
+        rows.append(replace(hope.row, reason=_NOT_FASTER if is_nothing else _LITTLE))
+    return in_order
 
 
 def _batches(
@@ -287,8 +315,8 @@ def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str
     """
     if watch.is_over:
         return _NO_TIME
-    if hope.saving_us * len(hope.places) < _LEAST_HOPE_US:
-        return "it takes no longer than memory does"
+    if hope.most_us < _LEAST_HOPE_US:
+        return _NOT_FASTER
     within = min(gains.get(name, 0.0) for name in hope.values)
     return "a larger part's kernel saves more" if hope.saving_us <= within else ""
 

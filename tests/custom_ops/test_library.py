@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,17 @@ import onnxruntime
 import pytest
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.custom_ops import library
+from relational_tensat.base.folders import CACHE_VARIABLE
+from relational_tensat.custom_ops import library, objects
 from relational_tensat.custom_ops.build import LIBRARY, compile_library
 from relational_tensat.custom_ops.function_check import model_of_call
-from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
+from relational_tensat.custom_ops.library import (
+    KernelOp,
+    KernelUse,
+    checked_op,
+    kernels_of,
+    sources_of,
+)
 from relational_tensat.custom_ops.objects import MOST_STACK_BYTES
 from relational_tensat.custom_ops.sessions import register_library
 from relational_tensat.models.builder import GraphBuilder
@@ -107,6 +115,33 @@ def test_a_kernel_with_more_stack_than_threads_have_is_no_library(tmp_path: Path
             continue
         with pytest.raises(InputError, match=r"one\.c: does not compile: .*frame size"):
             compile_library(files, tmp_path, "cc")
+
+
+def test_each_file_is_compiled_once_whatever_libraries_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the file with the rows of its ops is each library's own; a clone is for other processors."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    compiled: list[str] = []
+    run = objects.run_compiler
+
+    def counted(line: Sequence[str], name: str) -> None:
+        compiled.append(name)
+        run(line, name)
+
+    monkeypatch.setattr(objects, "run_compiler", counted)
+    ops = [*fused_file(normed(3, 5), tmp_path / "one.onnx")]
+    ops += fused_file(normed(4, 6), tmp_path / "other.onnx")
+    for number, own in enumerate((ops[:1], ops[1:], ops)):
+        (tmp_path / str(number)).mkdir()
+        compile_library(sources_of(own), tmp_path / str(number), "cc")
+    kernels = [f"kernel_{op.name.removeprefix('fused_')}_0.c" for op in ops]
+    assert sorted(compiled) == sorted([*kernels, "custom_op.c", *3 * ["library.c"]])
+    (kernel,) = kernels_of(ops[0]).values()
+    (tmp_path / "kernel.c").write_text(kernel.source)
+    if flags := objects.machine_flags("cc"):
+        told = ["cc", *flags, "-dM", "-E", str(tmp_path / "kernel.c")]
+        assert "IS_CLONED" not in subprocess.run(told, capture_output=True, text=True).stdout
 
 
 _THREADS = """

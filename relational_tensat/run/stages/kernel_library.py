@@ -24,7 +24,7 @@ from relational_tensat.base.errors import InputError, MissingDependencyError, Ve
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.watch import Watch
-from relational_tensat.cost import open_device
+from relational_tensat.cost import graph_cost_us, open_device
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.cpu.graph_times import run_heat
 from relational_tensat.cost.cpu.session import refusals
@@ -135,15 +135,17 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
             sized = sized_kernels.SizedKernels(checked, setting.opset)
         numbered = with_numbers(checked.folded)
         sized_parts = None if sized is None else sized.parts
-        found = timed_parts(numbered, loaded.cost, setting, limited, rows, times, sized_parts)
+        whole_us = graph_cost_us(checked.extracted.chosen, loaded.cost)
+        given = (numbered, loaded.cost, setting, limited, rows, times, sized_parts, whole_us)
+        found = timed_parts(*given)
         try:
             gaining = [part for part in found if _gain_us(part) > 0]
         finally:
             times.keep()
     parts = sorted(gaining, key=lambda part: (part.kernel.key, part.places[0].outputs))
     prices_us: dict[TimedPart, float] = {}
-    given = parts, prices_us, proto, setting.opset, sized
-    variants = {way: partial(kernel_file, checked, way, *given) for way in WAYS}
+    of_all = parts, prices_us, proto, setting.opset, sized
+    variants = {way: partial(kernel_file, checked, way, *of_all) for way in WAYS}
     raced = _known_or_raced(checked, plain, variants, RunsBefore(costs, key), times.setting)
     if raced is None:
         raise InputError(f"of {len(rows)} parts none has a faster kernel")
