@@ -29,6 +29,8 @@ from relational_tensat.verify.sessions import Session, open_session, runtime_err
 
 #: The first runs are slow.
 _RUNS, _WARM_UP_RUNS = 5, 1
+#: The share of the time that a thread runs on an idle machine, files that are opened included.
+_IDLE = 0.8
 #: After so many seconds no further run begins, but for one after the first ones.
 _ENOUGH_S = 0.5
 #: Nodes that read and write no more take what a call takes, which their price has, too.
@@ -49,7 +51,7 @@ def opaque_times_us(
 ) -> dict[Configuration, float]:
     """Return what opaque operators of a file take, as far as onnxruntime runs it on inputs that are drawn.
 
-    Times of an earlier run stay. A second run that took its own would price the model otherwise, choose
+    Times of an idle machine stay. A second run that took its own would price the model otherwise, choose
     another graph, and time and race all parts of that.
 
     Args:
@@ -74,13 +76,15 @@ def opaque_times_us(
         known = costs.find_compiled(key, [*codes.values()], _BY_WHAT)
         if known:
             return {each: known[code].median_us for each, code in codes.items() if code in known}
+    wall_s, cpu_s = time.perf_counter(), time.process_time()
     times_us = _node_times_us(file, graph, inputs, threads, seed)
+    wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
     found = {
         each: sum(own) / len(own)
         for each, names in all_of.items()
         if (own := [times_us[name] for name in names if name in times_us])
     }
-    if found and not again:
+    if found and not again and cpu_s > _IDLE * wall_s:
         samples = {codes[each]: TimingSample(us, us, us, _RUNS) for each, us in found.items()}
         costs.keep_compiled(key, _BY_WHAT, samples)
     return found
