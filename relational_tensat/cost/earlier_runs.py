@@ -17,8 +17,9 @@ from relational_tensat.cost.device import DeviceKey
 from relational_tensat.cost.key import device_columns
 from relational_tensat.cost.race import Standing
 
-#: Seconds that a run spent and a repeated run need not spend.
-MEASURING, RACING = "measuring", "racing"
+#: Seconds that a run spent and a repeated run need not spend; and those that the fewest heats take of two
+#: graphs, where these are too many.
+MEASURING, RACING, PROBING = "measuring", "racing", "probing"
 
 #: An interval whose ends are so many times apart, and that has 1 in it, tells nothing.
 _WIDE = 1.25

@@ -225,19 +225,28 @@ class RaceResult:
     noise: Standing
 
 
-def race(heat: TimingRound, count: int, is_over: Callable[[float], bool]) -> RaceResult:
+def race(
+    heat: TimingRound,
+    count: int,
+    is_over: Callable[[float], bool],
+    least_finding: int = LEAST_HEATS,
+) -> RaceResult:
     """Race graphs against the original.
 
     Args:
         heat: runs graphs by their numbers; 0, the original, is asked for first and last.
         count: how many there are beside the original, at least one.
         is_over: whether so much of the time has passed, as a fraction.
+        least_finding: the fewest heats in which the winner is found, however long one takes. Fewer are
+            enough for graphs that differ little: the winner has heats of its own then.
     """
     logarithms: dict[int, list[float]] = {number: [] for number in range(1, count + 1)}
     noise: list[float] = []
     alive = list(logarithms)
     heats = 0
-    while len(alive) > 1 and heats < MOST_HEATS and (heats < LEAST_HEATS or not is_over(_FINDING)):
+    while (
+        len(alive) > 1 and heats < MOST_HEATS and (heats < least_finding or not is_over(_FINDING))
+    ):
         _run(heat, alive, logarithms, noise)
         heats += 1
         if heats >= LEAST_HEATS:

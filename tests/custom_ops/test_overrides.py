@@ -112,7 +112,7 @@ def test_a_manifest_replaces_operators_unless_it_is_not_to(
     onnx.save(_model(), file)
     write_manifest((), file, {"Gelu": gelu})
     names = sorted(each.name for each in folder_of(file).iterdir())
-    assert names == ["kernel_of_override_0.c", "manifest.json", "overrides.c"]
+    assert names == ["custom_op.c", "kernel_of_override_0.c", "manifest.json", "overrides.c"]
     assert relational_tensat.register(onnxruntime.SessionOptions(), file) == ("Gelu",)
     without = relational_tensat.register(onnxruntime.SessionOptions(), file, overrides=False)
     assert without == ()

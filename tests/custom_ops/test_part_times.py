@@ -1,19 +1,24 @@
-"""Times of parts: kept for exactly what they hold for; on several threads, of several copies at once."""
+"""Times of parts: kept for exactly what they hold for; on several threads, of several copies at once; and
+which parts need a kernel."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from relational_tensat.base.watch import Watch
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cpu.graph_times import RepeatedGraph
 from relational_tensat.cost.device import DeviceKey
 from relational_tensat.custom_ops import part_times
 from relational_tensat.custom_ops.part_calls import PartCall, graph_of
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
+from relational_tensat.custom_ops.parts import PartRow, _batches, _Hope, _without_little
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.custom_ops.fused_files import feeds_of, normed
@@ -85,3 +90,33 @@ def test_copies_of_a_part_compute_what_each_does() -> None:
         own = {each: feeds[f"{each}{ending}"] for each in place.inputs}
         expected = evaluate_graph(graph_of(place, place.nodes), own, {})
         np.testing.assert_array_equal(found[name], expected[place.outputs[0]])
+
+
+def _hope(saving_us: float, *values: str) -> _Hope:
+    """Return a part that may save so much in each of two places, with nodes that give these values."""
+    nodes = tuple(SimpleNamespace(outputs=(value,)) for value in values)
+    place: Any = SimpleNamespace(nodes=nodes)
+    return _Hope(" ".join(values), [place, place], PartRow(values, 2), saving_us, None)
+
+
+def test_parts_that_save_little_together_have_no_kernels() -> None:
+    rows: list[PartRow] = []
+    hopes = [_hope(us, str(us)) for us in (2.0, 50.0, -4.0, 0.4, 1.0)]
+    assert [each.saving_us for each in _without_little(hopes, 6.0, rows)] == [50.0, 2.0]
+    assert [row.operators for row in rows] == [("-4.0",), ("0.4",), ("1.0",)]
+    assert ["memory" in row.reason for row in rows] == [True, True, False]
+
+
+@pytest.mark.parametrize(("gain_us", "last"), [(9.0, []), (1.0, ["a", "d"])])
+def test_a_part_waits_for_larger_ones_only_if_it_is_within_them(
+    gain_us: float, last: list[str]
+) -> None:
+    """What is within one that waits itself is not made beside it."""
+    gains: dict[str, float] = {}
+    rows: list[PartRow] = []
+    hopes = [_hope(9.0, "a", "b"), _hope(8.0, "b", "c"), _hope(7.0, "a"), _hope(6.0, "d")]
+    batches = _batches(hopes, gains, rows, Watch())
+    assert [each.pattern for each in next(batches)] == ["a b", "b c"]
+    gains |= dict.fromkeys("abc", gain_us)
+    assert [each.pattern for each in next(batches)] == (last or ["d"])
+    assert len(rows) == (0 if last else 1) and next(batches, None) is None

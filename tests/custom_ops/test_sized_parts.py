@@ -22,7 +22,7 @@ from relational_tensat.custom_ops.function_check import (
     model_of_call,
     uses_to_compare,
 )
-from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op, sources_of
+from relational_tensat.custom_ops.library import KernelOp, KernelUse, checked_op
 from relational_tensat.custom_ops.manifest import read_manifest, write_manifest
 from relational_tensat.custom_ops.sessions import register_library
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate
@@ -30,7 +30,7 @@ from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.kernel_finder import UnfitError
 from relational_tensat.tensor import Array, Graph, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
-from tests.custom_ops.fused_files import feeds_of, run_sanitized
+from tests.custom_ops.fused_files import feeds_of, run_sanitized, source_of
 from tests.custom_ops.sized_graphs import (
     SIZES,
     Made,
@@ -371,13 +371,13 @@ int main(void) {
 def test_no_turn_touches_what_is_beside_its_operands(width: int, tmp_path: Path) -> None:
     """The compiler watches each access, and parts of turns are what all are."""
     op = fused_file(parts_of(partial(normed, width=width)), tmp_path / "call.onnx")
-    run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], _MAIN.format(width=width))
+    run_sanitized(tmp_path, source_of(op), _MAIN.format(width=width))
 
 
 def test_no_block_touches_what_is_beside_its_operands(tmp_path: Path) -> None:
     op = fused_file(parts_of(gated), tmp_path / "call.onnx")
     head, _, _ = _MAIN.format(width=1).partition("int main")
-    run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], head + _BLOCKS)
+    run_sanitized(tmp_path, source_of(op), head + _BLOCKS)
 
 
 _HEADS = """
@@ -403,7 +403,7 @@ def test_no_turn_of_a_part_of_a_dim_touches_what_is_beside_it(tmp_path: Path) ->
     head, _, _ = _MAIN.format(width=1).partition("int main")
     declared = "const float *, const float *, float *, long"
     head = head.replace("const float *, const float *, const float *, float *, long", declared)
-    run_sanitized(tmp_path, sources_of([op])["kernel_0_0.c"], head + _HEADS)
+    run_sanitized(tmp_path, source_of(op), head + _HEADS)
 
 
 def _random(which: int, batch: int, sequence: int) -> Graph:

@@ -5,6 +5,7 @@ It needs no e-graph. So a quiet core may compute it while others search (``base.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -25,10 +26,30 @@ _FIRST_HEATS = 0.5
 #: The graphs of each of the last heats: the original twice, and the winner.
 _LAST_HEAT = (0, 1, 0)
 IN_LAST_HEATS = len(_LAST_HEAT)
+#: The share of the time that a thread runs on an idle machine.
+_IDLE = 0.9
 
 
 class NotRacedError(Exception):
     """A heat cannot be run; says why."""
+
+
+class TooSlowError(NotRacedError):
+    """Too few heats fit into ``SHORT_BUDGET_S``.
+
+    Args:
+        least_s: how long as few take as say something.
+        cpu_s: their CPU time.
+    """
+
+    def __init__(self, least_s: float, cpu_s: float) -> None:
+        super().__init__(too_slow(least_s))
+        self._least_s, self._cpu_s = least_s, cpu_s
+
+    def idle_s(self, threads: int) -> float:
+        """Return how long they take at least on an idle machine: as long as here, if this one is idle."""
+        cpu_s = self._cpu_s / threads
+        return self._least_s if cpu_s > _IDLE * self._least_s else cpu_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +100,24 @@ def first_heats_s(heats: Heats) -> float:
     """Return how long as few heats take as say something, from one that counts for nothing.
 
     Raises:
-        NotRacedError: too few fit into ``SHORT_BUDGET_S``, or the device cannot run a graph.
+        TooSlowError: too few fit into ``SHORT_BUDGET_S``.
+        NotRacedError: the device cannot run a graph.
         OtherMachineError: as ``run_race``.
     """
     heat = _round_of(heats)
-    least_s = least_heats_s(heat, _LAST_HEAT)
+    least_s, cpu_s = _least_and_cpu_s(heat)
     if least_s > SHORT_BUDGET_S > least_s / LEAST_HEATS:
-        least_s = least_heats_s(heat, _LAST_HEAT)
+        least_s, cpu_s = _least_and_cpu_s(heat)
     if least_s > SHORT_BUDGET_S:
-        raise NotRacedError(too_slow(least_s))
+        raise TooSlowError(least_s, cpu_s)
     return least_s
+
+
+def _least_and_cpu_s(heat: TimingRound) -> tuple[float, float]:
+    """Return how long as few heats take as say something, and their CPU time."""
+    start_s = time.process_time()
+    least_s = least_heats_s(heat, _LAST_HEAT)
+    return least_s, LEAST_HEATS * (time.process_time() - start_s)
 
 
 def too_slow(least_s: float) -> str:

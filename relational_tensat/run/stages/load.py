@@ -191,13 +191,16 @@ def _time_opaque(run: Run, model: Model, cost: CostSource, inputs: Mapping[str, 
     has_some = any(node.op == "opaque" for node in model.graph.nodes)
     if not is_here or not has_some or file is None or not is_onnx(file) or not cost.is_instant:
         return
+    from relational_tensat.cost.cache import CostCache, default_cache
     from relational_tensat.run.backend_costs import BackendCosts
     from relational_tensat.run.stages.opaque_times import opaque_times_us  # few models have these
 
     if isinstance(cost, BackendCosts):
         with run.phases.phase("price"):
-            seed = run.options.process.seed
-            cost.know(opaque_times_us(file, model.graph, inputs, cost.n_threads, seed))
+            seed, costs = run.options.process.seed, run.options.costs
+            cache = CostCache(costs.cache or default_cache(), is_dispensable=True)
+            given = (file, model.graph, inputs, cost.n_threads, seed, cache)
+            cost.know(opaque_times_us(*given, again=costs.race_again))
 
 
 def _rewrite_bodies(run: Run, model: Model) -> tuple[list[BodyRewrite], str]:

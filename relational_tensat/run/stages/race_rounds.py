@@ -16,6 +16,7 @@ from typing import TypeVar
 from relational_tensat.base.plan import Plan
 from relational_tensat.base.runner import undisturbed
 from relational_tensat.cost import CostSource, Device, ask_for_graph, graph_cost_us
+from relational_tensat.cost.earlier_runs import PROBING
 from relational_tensat.cost.key import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, SHORT_BUDGET_S, RaceResult, heat_rounds
 from relational_tensat.cost.source import Race
@@ -37,6 +38,7 @@ from relational_tensat.run.stages.heats import (
     Heats,
     NotRacedError,
     RaceTask,
+    TooSlowError,
     first_heats_s,
     run_race,
     too_slow,
@@ -167,8 +169,7 @@ def _race(
     least_s = timed_before = None
     if is_short and timed.hash_of(extracted.graph) not in timed.known:
         # before others are extracted, which would be in vain
-        heats = _heats(loaded, device, [loaded.original, extracted.graph], clock)
-        least_s, timed_before = _undisturbed(loaded, clock, first_heats_s, heats), heats.timed
+        least_s, timed_before = _first_heats(extracted, device, timed, clock)
     table = extraction_problem(loaded.egraph, loaded.cost, CostSource.about)
     finding = RaceClock(clock.budget_s if is_short else max(clock.budget_s, _LEAST_RACE_S))
     limit_s = min(_EXTRACTION_S, _FINDING / 2 * clock.budget_s) if is_short else _EXTRACTION_S
@@ -193,6 +194,29 @@ def _race(
     loaded.run.phases.progress.raced(RaceRound(number, graphs, result.winner - 1, final))
     loaded.cost.learn_races((yield from _outcomes(loaded, timed, raced, result)))
     return True
+
+
+def _first_heats(
+    extracted: ExtractedRun, device: Device, timed: TimedGraphs, clock: RaceClock
+) -> tuple[float, TimedTask]:
+    """Return how long as few heats take as say something, and what was run for that.
+
+    Raises:
+        NotRacedError: too few heats fit into ``SHORT_BUDGET_S``, or did not on an idle machine before.
+    """
+    loaded = extracted.loaded
+    of_both = " ".join((timed.original, timed.hash_of(extracted.graph), timed.setting))
+    is_asked = not loaded.run.options.costs.race_again
+    known_s = timed.before.seconds(of_both, PROBING) if is_asked else 0.0
+    if known_s > SHORT_BUDGET_S:
+        raise NotRacedError(too_slow(known_s))
+    heats = _heats(loaded, device, [loaded.original, extracted.graph], clock)
+    try:
+        return _undisturbed(loaded, clock, first_heats_s, heats), heats.timed
+    except TooSlowError as error:
+        if is_asked and (idle_s := error.idle_s(loaded.cost.n_threads)) > SHORT_BUDGET_S:
+            timed.before.add_seconds(of_both, PROBING, idle_s)
+        raise
 
 
 def _is_enough(timed: TimedGraphs, found: Sequence[Contestant]) -> bool:

@@ -119,17 +119,30 @@ def test_where_nothing_is_gained_nothing_is_timed(device: CountingDevice, tmp_pa
     assert not device.heats
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["by its costs", "by its first heats"])
+@pytest.mark.parametrize(
+    ("is_known", "cpu_s", "again"),
+    [(True, 0.0, 0), (False, 11.5, 0), (False, 6.0, 2)],
+    ids=["by its costs", "by its first heats", "as the machine is busy"],
+)
 def test_what_takes_seconds_a_run_is_not_raced(
-    device: CountingDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
+    device: CountingDevice,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool,
+    cpu_s: float,
+    again: int,
 ) -> None:
+    """A second run finds that out again only if a machine that is idle might be faster."""
     if is_known:
         monkeypatch.setattr(race_rounds, "graph_cost_us", lambda graph, cost: 2e6)
     else:
-        monkeypatch.setattr(heats, "least_heats_s", lambda heat, numbers: heat(numbers) and 12.5)
+        timed = (12.5, cpu_s)
+        monkeypatch.setattr(heats, "_least_and_cpu_s", lambda heat: heat((0, 1, 0)) and timed)
     result = run(tmp_path)
     assert result.race is None
-    assert device.heats == (0 if is_known else 2)  # the first loads libraries, too
+    first = 0 if is_known else 2  # the first loads libraries, too
+    assert device.heats == first
+    assert run(tmp_path, force=True).race is None and device.heats == first + again
     (note,) = (note for note in result.notes if note.startswith("not raced"))
     assert note.startswith("not raced: a race would take at least ")
     assert "s: --effort high or --budget races it" in note

@@ -148,7 +148,7 @@ class _Runs:
     def end_with(self, *standings: Standing) -> None:
         ends = iter(standings)
 
-        def raced(heat: object, count: int, is_over: object) -> RaceResult:
+        def raced(heat: object, count: int, *_: object) -> RaceResult:
             end = next(ends)
             return RaceResult((end,) * count, 1, end, SAME)
 

@@ -8,8 +8,10 @@ import onnx
 import pytest
 
 from relational_tensat import Options, optimize
+from relational_tensat.cost.cache import CostCache
 from relational_tensat.formats import load_model
 from relational_tensat.rules.backends.backend import load_backend
+from relational_tensat.run.stages import opaque_times
 from relational_tensat.run.stages.opaque_times import opaque_times_us
 from relational_tensat.run.stages.resizes import resize_rules
 from relational_tensat.tensor import Attrs, ValueType
@@ -72,12 +74,23 @@ def test_what_no_matrix_says_stays(attributes: str, scales: str, tmp_path: Path)
     assert resize_rules(graph) == []
 
 
-def test_operators_behind_constants_are_timed(tmp_path: Path) -> None:
-    """onnxruntime counts nodes without those that are constants."""
+def test_operators_behind_constants_are_timed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime counts nodes without those that are constants; a second run has the same prices."""
     path = _file(tmp_path, CUBIC)
     large = onnx.load(path)
     large.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 64
     large.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 64
     onnx.save(large, path)
-    (time_us,) = opaque_times_us(path, load_model(path), {}, 1, 0).values()
-    assert time_us > 0
+    costs, graph = CostCache(tmp_path / "costs.duckdb"), load_model(path)
+    monkeypatch.setattr(opaque_times, "_IDLE", 1e9)  # as if others were busy: nothing is kept
+    opaque_times_us(path, graph, {}, 1, 0, costs)
+    assert not costs.path.exists()
+    monkeypatch.setattr(opaque_times, "_IDLE", 0.0)
+    first = opaque_times_us(path, graph, {}, 1, 0, costs)
+    assert [us > 0 for us in first.values()] == [True]
+    names = [node.outputs[0] for node in graph.nodes]
+    monkeypatch.setattr(opaque_times, "_node_times_us", lambda *_: dict.fromkeys(names, 7.0))
+    assert opaque_times_us(path, graph, {}, 1, 0, costs) == first
+    assert [*opaque_times_us(path, graph, {}, 1, 0, costs, again=True).values()] == [7.0]
