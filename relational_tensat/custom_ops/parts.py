@@ -53,7 +53,7 @@ _LEAST_SHARE, _LEAST_US = 0.03, 0.3
 #: A kernel that cannot save so many microseconds, all calls together, is not made.
 _LEAST_HOPE_US = 1.0
 #: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
-_RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
+_RUNTIMES = frozenset({"matmul", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
 _FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
 

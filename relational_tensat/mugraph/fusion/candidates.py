@@ -28,6 +28,7 @@ from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.groups import groups
 from relational_tensat.mugraph.regions.node_programs import LoweredRegion, lowered
 from relational_tensat.mugraph.regions.regions import (
+    OF_PROCESSORS,
     Cone,
     Cones,
     Leave,
@@ -158,7 +159,7 @@ def region_candidates(
         fewest_steps: of a program, too.
     """
     cones = (
-        Cones(graph, {*_UNMATCHED, *without}, most_steps) if without else Cones(graph, _UNMATCHED)
+        Cones(graph, {*_UNMATCHED, *without}, most_steps) if without else Cones(graph, (*_UNMATCHED, *OF_PROCESSORS))
     )
     found: list[KernelCandidate | None] = []
     parts: list[tuple[Node, ...]] = []
