@@ -165,7 +165,9 @@ class Window:
             raise ShapeError("window: variables, into, sizes and strides are lists")
         along, into, sizes, strides = (tuple(cast(Any, one)) for one in lists)
         if not all(isinstance(number, int) for number in (*numbers, *sizes, *strides)):
-            raise ShapeError("window: sizes, strides, offset, step, first and last are whole numbers")
+            raise ShapeError(
+                "window: sizes, strides, offset, step, first and last are whole numbers"
+            )
         return cls(along, into, sizes, *cast(Any, numbers), strides)
 
     @property
@@ -213,7 +215,9 @@ class Window:
         if missing or len(self.into) != len(self.sizes) or self.step == 0:
             raise ShapeError(f"window: no window of [{variables(source)}] along {self.variables}")
         if self.strides and (len(self.strides) != len(self.into) or min(self.strides) < 1):
-            raise ShapeError(f"window: strides {self.strides} of {self.into}, expected one each, from 1 on")
+            raise ShapeError(
+                f"window: strides {self.strides} of {self.into}, expected one each, from 1 on"
+            )
         length = math.prod(size_of(source, name) for name in self.variables)
         if not 0 <= self.first < self.last <= self.extent:
             raise ShapeError(f"window: {self.first} to {self.last} of {self.extent} elements")
@@ -291,6 +295,11 @@ class WindowBound:
     first: int
     last: int
     extent: int
+
+    def indices(self, variable: str) -> tuple[int, int]:
+        """Return the indices of a variable, all others at 0, from which on and before which none is 0."""
+        stride = self.strides[variables(self.dims).index(variable)]
+        return -(-self.first // stride), -(-self.last // stride)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,13 +120,24 @@ class CWindows(CReductions):
                 for bound in (above[0].first, above[0].last)
             ]
         steps = [own.get(name, 0) for own in (x, weights) for name in (row_tap, tap)]
-        taps = f"(Taps){{{', '.join(map(str, steps))}, {', '.join(ends)}, {self._sizes.get(tap, 1)}}}"
+        taps = (
+            f"(Taps){{{', '.join(map(str, steps))}, {', '.join(ends)}, {self._sizes.get(tap, 1)}}}"
+        )
         pixels, stride = "1", 1
         if found.pixel:
-            own = next(d for d in self._tile(self._program.dims[found.output]) if d.variable == found.pixel)
+            own = next(
+                d for d in self._tile(self._program.dims[found.output]) if d.variable == found.pixel
+            )
             pixels = self._ends[own.variable] if own.whole else str(own.size)
             stride = _step(window, found.pixel)
-        places = [pixels, self._place(found, -1, at), stride, _step(window, tap), window.first, window.last]
+        places = [
+            pixels,
+            self._place(found, -1, at),
+            stride,
+            _step(window, tap),
+            window.first,
+            window.last,
+        ]
         own_weights = f"{variable_of(found.weights)} + {_sum(weights, at)}"
         more = f", {lanes}" if lanes else ""
         self._text.line(f"{head}, {own_weights}, {taps},")

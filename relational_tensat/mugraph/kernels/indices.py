@@ -287,9 +287,7 @@ def inside(
     return " && ".join(conditions)
 
 
-def place_in(
-    bound: WindowBound, starts: Mapping[str, str], at: Mapping[str, str]
-) -> str:
+def place_in(bound: WindowBound, starts: Mapping[str, str], at: Mapping[str, str]) -> str:
     """Return an element's place, which decides whether it is 0: see ``WindowBound``.
 
     Args:
