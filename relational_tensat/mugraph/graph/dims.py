@@ -168,7 +168,8 @@ class Window:
             raise ShapeError(
                 "window: sizes, strides, offset, step, first and last are whole numbers"
             )
-        return cls(along, into, sizes, *cast(Any, numbers), strides)
+        offset, step, first, last = cast(Any, numbers)
+        return cls(along, into, sizes, offset, step, first, last, strides)
 
     @property
     def attrs(self) -> dict[str, Any]:

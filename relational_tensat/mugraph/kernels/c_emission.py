@@ -231,7 +231,8 @@ class CEmission(CWindows):
         def body(at: Mapping[str, str]) -> None:
             places = [sum_text((index, own[name]) for name, index in at.items()) for own in both]
             self._text.line(
-                f"turn({source} + {places[0]}, {source_strides[rows.variable]}, {target} + {places[1]}, "
+                f"turn_tile({source} + {places[0]}, {source_strides[rows.variable]}, "
+                f"{target} + {places[1]}, "
                 f"{strides[columns.variable]}, {rows.end}, {columns.end}, {is_saved:d});"
             )
 

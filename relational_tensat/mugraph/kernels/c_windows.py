@@ -7,7 +7,7 @@ sums over windows are reductions like any other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.mugraph.graph.dims import Window
@@ -36,10 +36,18 @@ class WindowSum:
     windows: tuple[Window, ...]
     taps: tuple[str, ...]
 
-    @property
-    def pixel(self) -> str:
-        """The variable of places side by side, or "" for one place."""
-        places = [name for name in self.windows[-1].into if name not in self.taps]
+    def window(self, which: int) -> Window | None:
+        """Return the last one, or the one before it; None where there is none."""
+        return self.windows[which] if -which <= len(self.windows) else None
+
+    def tap(self, which: int) -> str:
+        """Return the variable that a window's taps are summed over, or ""."""
+        return self.taps[which] if -which <= len(self.taps) else ""
+
+    def place(self, which: int) -> str:
+        """Return the innermost variable of a window's places, or ""."""
+        window = self.window(which)
+        places = [name for name in window.into if name not in self.taps] if window else []
         return places[-1] if places else ""
 
 
@@ -55,25 +63,32 @@ class CWindows(CReductions):
         lane, every = self._tiles.lane, self._every_stride(found)
         x, weights, sums = every
         kept = self._tile(self._program.dims[found.output])
+        first = {dim.variable: "0" for dim in kept}
+        pixel, row = found.place(-1), found.place(-2)
         is_of_lanes = all(own.get(lane) == 1 for own in every)
         if is_of_lanes and all(lane not in window.into for window in found.windows):
             apart = frozenset(name for window in found.windows for name in window.into)
-            order = tuple(dim for dim in kept if dim.variable != found.pixel)
+            order = tuple(dim for dim in kept if dim.variable != pixel)
             *outer, lanes = loops_of(order, self._ends, every, apart)
-            first = {dim.variable: "0" for dim in kept}
 
             def of_lanes(at: Mapping[str, str]) -> None:
-                pixel = f"{sums.get(found.pixel, 0)}, {self._from_x(found, at)}, {x.get(found.pixel, 0)}"
-                self._slide(found, at, f"slide_lanes({self._to(found, at)}, {pixel}", lanes.end)
+                to, own, factors = self._pointers(found, at)
+                side = f"{to}, {sums.get(pixel, 0)}, {own}, {x.get(pixel, 0)}, {factors}"
+                taps = self._taps(found, self._rows(found, at))
+                columns = self._pixels(found, -1, at)
+                self._text.line(f"slide_lanes({side}, {taps},", f"  {columns}, {lanes.end});")
 
             self._write({}, outer, first, of_lanes, None)
-        elif lane == found.pixel and sums.get(lane) == 1 and lane not in weights:
-            order = tuple(dim for dim in kept if dim.variable != lane)
-            first = {dim.variable: "0" for dim in kept}
+        elif lane == pixel and sums.get(lane) == 1 and lane not in weights:
+            order = tuple(dim for dim in kept if dim.variable not in (lane, row))
 
             def of_pixels(at: Mapping[str, str]) -> None:
-                head = f"slide_pixels({self._to(found, at)}, {self._from_x(found, at)}, {x[lane]}"
-                self._slide(found, at, head)
+                to, own, factors = self._pointers(found, at)
+                side = f"{to}, {sums.get(row, 0)}, {own}, {self._high(found)}, {x[lane]}, {factors}"
+                rows = str(self._sizes.get(found.tap(-2), 1))
+                images = f"{self._pixels(found, -2, at)}, {self._pixels(found, -1, at)}"
+                taps = self._taps(found, ["0", rows])
+                self._text.line(f"slide_pixels({side}, {taps},", f"  {images});")
 
             outer = loops_of(order, self._ends, None, frozenset())
             self._write({}, outer, first, of_pixels, None)
@@ -105,47 +120,47 @@ class CWindows(CReductions):
     def _every_stride(self, found: WindowSum) -> list[Strides]:
         return [self._strides(name) for name in (found.x, found.weights, found.output)]
 
-    def _slide(self, found: WindowSum, at: Mapping[str, str], head: str, lanes: str = "") -> None:
-        """Write the call that computes the sums of pixels side by side."""
+    def _taps(self, found: WindowSum, rows: Sequence[str]) -> str:
+        """Return the taps of a window, those of the rows from the first to the last."""
         x, weights, _ = self._every_stride(found)
-        *above, window = found.windows
-        *row, tap = found.taps
-        row_tap = row[0] if row else ""
-        rows = str(self._sizes.get(row_tap, 1))
-        ends = ["0", rows]
-        if above:
-            place, step = self._place(found, 0, at), _step(above[0], row_tap)
-            ends = [
-                f"counted_below({bound} - ({place}), {step}, {rows})"
-                for bound in (above[0].first, above[0].last)
-            ]
-        steps = [own.get(name, 0) for own in (x, weights) for name in (row_tap, tap)]
-        taps = (
-            f"(Taps){{{', '.join(map(str, steps))}, {', '.join(ends)}, {self._sizes.get(tap, 1)}}}"
-        )
-        pixels, stride = "1", 1
-        if found.pixel:
-            own = next(
-                d for d in self._tile(self._program.dims[found.output]) if d.variable == found.pixel
-            )
-            pixels = self._ends[own.variable] if own.whole else str(own.size)
-            stride = _step(window, found.pixel)
-        places = [
-            pixels,
-            self._place(found, -1, at),
-            stride,
-            _step(window, tap),
-            window.first,
-            window.last,
+        across = (found.tap(-2), found.tap(-1))
+        steps = [own.get(name, 0) for own in (x, weights) for name in across]
+        return f"(Taps){{{', '.join(map(str, steps))}, {', '.join(rows)}, {self._sizes.get(across[1], 1)}}}"
+
+    def _rows(self, found: WindowSum, at: Mapping[str, str]) -> list[str]:
+        """Return the first row of a window within the image, and the last but one."""
+        tap, window = found.tap(-2), found.window(-2)
+        rows = str(self._sizes.get(tap, 1))
+        if window is None:
+            return ["0", rows]
+        place, step = self._place(found, -2, at), _step(window, tap)
+        return [
+            f"counted_below({bound} - ({place}), {step}, {rows})"
+            for bound in (window.first, window.last)
         ]
-        own_weights = f"{variable_of(found.weights)} + {_sum(weights, at)}"
-        more = f", {lanes}" if lanes else ""
-        self._text.line(f"{head}, {own_weights}, {taps},")
-        self._text.line(f"  (Pixels){{{', '.join(map(str, places))}}}{more});")
+
+    def _pixels(self, found: WindowSum, which: int, at: Mapping[str, str]) -> str:
+        """Return places side by side, as windows slide over them."""
+        window, variable = found.window(which), found.place(which)
+        if window is None:
+            return "(Pixels){1, 0, 1, 1, 0, 1}"
+        tile = self._tile(self._program.dims[found.output])
+        own = next((dim for dim in tile if dim.variable == variable), None)
+        count = "1" if own is None else self._ends[variable] if own.whole else str(own.size)
+        place, strides = self._place(found, which, at), _step(window, variable)
+        ends = f"{_step(window, found.tap(which))}, {window.first}, {window.last}"
+        return f"(Pixels){{{count}, {place}, {strides}, {ends}}}"
+
+    def _high(self, found: WindowSum) -> int:
+        """Return how far rows of an image are apart in memory."""
+        window = found.window(-2)
+        each = zip(window.into, window.of_each, strict=True) if window else ()
+        strides = self._strides(found.x)
+        return next((strides[name] // of for name, of in each if self._sizes[name] > 1), 0)
 
     def _place(self, found: WindowSum, which: int, at: Mapping[str, str]) -> str:
         """Return the place of a window's first tap."""
-        window, tap = found.windows[which], found.taps[which]
+        window, tap = found.windows[which], found.tap(which)
         cut = {dim.variable for dim in self._program.dims[found.x] if self._is_cut(dim)}
         parts = []
         for name, stride in zip(window.into, window.of_each, strict=True):
@@ -154,11 +169,12 @@ class CWindows(CReductions):
             parts += [(index, stride), *starts]
         return sum_text(parts)
 
-    def _to(self, found: WindowSum, at: Mapping[str, str]) -> str:
-        return f"{variable_of(found.output)} + {_sum(self._strides(found.output), at)}"
-
-    def _from_x(self, found: WindowSum, at: Mapping[str, str]) -> str:
-        return f"{variable_of(found.x)} + {_sum(self._strides(found.x), at)}"
+    def _pointers(self, found: WindowSum, at: Mapping[str, str]) -> list[str]:
+        """Return where the sums, the first tap's elements and its weights lie."""
+        return [
+            f"{variable_of(name)} + {_sum(self._strides(name), at)}"
+            for name in (found.output, found.x, found.weights)
+        ]
 
 
 def _sum(strides: Strides, at: Mapping[str, str]) -> str:
