@@ -1,8 +1,9 @@
 """Sums over windows that slide, in C: a convolution of each channel reads each row of its image once.
 
 Sums stay in registers over all taps of a window. Where channels lie side by side, these are vectors, and so
-are weights, which are turned once for all pixels; else pixels are. At borders there are fewer taps. Other
-sums over windows are reductions like any other.
+are weights, turned once for all pixels; else pixels are. At borders there are fewer taps, or zeros:
+an infinite weight counts nothing there, or gives NaN, as in onnxruntime's kernels. Other sums over windows
+are reductions like any other.
 """
 
 from __future__ import annotations
