@@ -62,7 +62,7 @@ _LITTLE = f"with all that may save less, it cannot save {_LEAST_OF_WHOLE:.1%} of
 #: Kernels that are made before one is timed: nothing is compiled while times are taken.
 _AT_ONCE = 16
 #: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
-_RUNTIMES = frozenset({"matmul", "conv", "max_pool", "avg_pool", "opaque"})
+_RUNTIMES = frozenset({"matmul", "max_pool", "avg_pool", "opaque"})
 #: These alone may be faster than onnxruntime's.
 _FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
 

@@ -53,6 +53,15 @@ def windowed(batch: int, sequence: int, side: int = 6, width: int = 8) -> Graph:
     return b.build(b.op("mul", b.op("sub", x, mean), b.input("gain", width)))
 
 
+def convolved(batch: int, sequence: int, side: int = 6, width: int = 24, stride: int = 1) -> Graph:
+    """Tokens of images, of which each channel is convolved; a sequence is left out."""
+    b = GraphBuilder(f"convolved{0 * sequence}")
+    x = b.op("transpose", b.input("x", batch, side, side, width), perm=(0, 3, 1, 2))
+    attrs = {"stride": (stride,) * 2, "pad": (1, 0, 1, 2), "dilation": (), "act": "relu"}
+    x = b.op("conv", x, b.input("w", width, 1, 3, 3), b.input("b", width), **attrs)
+    return b.build(b.op("sigmoid", b.op("transpose", x, perm=(0, 2, 3, 1))))
+
+
 def unwindowed(batch: int, sequence: int, side: int = 6, width: int = 8) -> Graph:
     """Images of windows, and a sum."""
     b = GraphBuilder(f"unwindowed{0 * sequence}")

@@ -28,6 +28,7 @@ from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.groups import groups
 from relational_tensat.mugraph.regions.node_programs import LoweredRegion, lowered
 from relational_tensat.mugraph.regions.regions import (
+    OF_PROCESSORS,
     Cone,
     Cones,
     Leave,
@@ -64,6 +65,8 @@ _CONDITIONAL = frozenset(
 )
 #: Operators that no rule matches: only other runtimes know their meaning.
 _UNMATCHED = ("opaque",)
+#: Operators that only move elements.
+_MOVES = frozenset({"reshape", "transpose"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +160,8 @@ def region_candidates(
         without: operators that no region has; where they are products, regions are as large as they get.
         fewest_steps: of a program, too.
     """
-    cones = (
-        Cones(graph, {*_UNMATCHED, *without}, most_steps) if without else Cones(graph, _UNMATCHED)
-    )
+    left = {*_UNMATCHED, *(without or OF_PROCESSORS)}
+    cones = Cones(graph, left, most_steps) if without else Cones(graph, left)
     found: list[KernelCandidate | None] = []
     parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
@@ -182,6 +184,7 @@ def region_candidates(
                         source, node.outputs, tuple(step.op for step in steps), "left out", why
                     )
                 )
+        grown = _with_moves(grown, graph)
         found += [_of_region(c.nodes, c.nodes[-1].outputs, c.lowered, graph) for c in grown]
         parts += [cone.nodes for cone in (*grown[:1], *grown[1:][-1:])]
     for group in groups(graph, parts):
@@ -192,6 +195,26 @@ def region_candidates(
         replace(c, source=source)
         for c in found
         if c is not None and fewest_steps <= len(c.program.operators) <= most_steps
+    ]
+
+
+def _with_moves(grown: list[Cone], graph: Graph) -> list[Cone]:
+    """Return regions that end in a node, those with convolutions with all that only moves elements.
+
+    A kernel is as fast without the transposition before it or behind, and takes seconds to be compiled.
+    """
+
+    def is_settled(place: int, cone: Cone) -> bool:
+        last, steps = cone.nodes[-1].outputs[0], cone.lowered.program.operators
+        readers = [node for node in graph.nodes if last in node.inputs]
+        is_moved = len(readers) == 1 and readers[0].op in _MOVES and last not in graph.outputs
+        others = (each.lowered.program.operators for each in grown[place + 1 :])
+        return not is_moved and all(len(other) > len(steps) for other in others)
+
+    return [
+        cone
+        for place, cone in enumerate(grown)
+        if all(node.op != "conv" for node in cone.nodes) or is_settled(place, cone)
     ]
 
 

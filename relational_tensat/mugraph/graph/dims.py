@@ -6,7 +6,8 @@ and move nothing.
 
 A window is the part of an input that a kernel loads where a model slices, splits, gathers or joins: its
 index may be offset and strided. So a slice of an input moves nothing, and a piece of a concatenation is the
-piece with zeros beside it.
+piece with zeros beside it. A window that slides has an index for its place and one for what it shows there:
+a convolution of each channel is a sum of products with the latter.
 """
 
 from __future__ import annotations
@@ -126,6 +127,8 @@ def text_of(dims: Iterable[Dim]) -> str:
 class Window:
     """Element i of a window is element ``offset + step i`` of what it is taken of, or 0.
 
+    Where it slides, several elements of it have the same i.
+
     Attributes:
         variables: those that it is taken along, as one index, the first the slowest; empty if nothing has
             more than one element there.
@@ -133,6 +136,11 @@ class Window:
         sizes: of these.
         offset, step: in elements along ``variables``.
         first, last: elements below ``first`` and from ``last`` on are 0.
+        strides: i is the sum of the variables of ``into``, each times its stride; empty where i counts them
+            one after the other. Of a convolution with stride 2: 2 for places, 1 for taps.
+
+    >>> Window(("h",), ("q", "k"), (4, 3), -1, 1, 1, 8, (2, 1)).extent
+    9
     """
 
     variables: tuple[str, ...]
@@ -142,6 +150,7 @@ class Window:
     step: int
     first: int
     last: int
+    strides: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, attrs: Attrs) -> Window:
@@ -150,19 +159,23 @@ class Window:
         Raises:
             ShapeError: they make no window.
         """
-        lists = [attrs["variables"], attrs["into"], attrs["sizes"]]
+        lists = [attrs["variables"], attrs["into"], attrs["sizes"], attrs.get("strides", ())]
         numbers = [attrs[name] for name in ("offset", "step", "first", "last")]
         if not all(isinstance(one, (tuple, list)) for one in lists):
-            raise ShapeError("window: variables, into and sizes are lists")
-        if not all(isinstance(number, int) for number in (*numbers, *cast(Any, lists[2]))):
-            raise ShapeError("window: sizes, offset, step, first and last are whole numbers")
-        along, into, sizes = (tuple(cast(Any, one)) for one in lists)
-        return cls(along, into, sizes, *cast(Any, numbers))
+            raise ShapeError("window: variables, into, sizes and strides are lists")
+        along, into, sizes, strides = (tuple(cast(Any, one)) for one in lists)
+        if not all(isinstance(number, int) for number in (*numbers, *sizes, *strides)):
+            raise ShapeError(
+                "window: sizes, strides, offset, step, first and last are whole numbers"
+            )
+        offset, step, first, last = cast(Any, numbers)
+        return cls(along, into, sizes, offset, step, first, last, strides)
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The attributes of an operation."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """The attributes of an operation; strides where it slides."""
+        every = {field.name: getattr(self, field.name) for field in fields(self)}
+        return every if self.strides else {k: v for k, v in every.items() if k != "strides"}
 
     @property
     def size(self) -> int:
@@ -170,9 +183,28 @@ class Window:
         return math.prod(self.sizes)
 
     @property
+    def of_each(self) -> tuple[int, ...]:
+        """By how much i grows with each variable of ``into``."""
+        places = range(len(self.sizes))
+        return self.strides or tuple(math.prod(self.sizes[place + 1 :]) for place in places)
+
+    @property
+    def extent(self) -> int:
+        """One more than the largest i."""
+        largest = (s * (size - 1) for s, size in zip(self.of_each, self.sizes, strict=True))
+        return 1 + sum(largest)
+
+    @property
+    def bound(self) -> WindowBound | None:
+        """Which elements are 0 in any tensor; None for none."""
+        into = tuple(map(Dim, self.into, self.sizes))
+        bound = WindowBound(into, self.of_each, self.first, self.last, self.extent)
+        return bound if self.is_bounded else None
+
+    @property
     def is_bounded(self) -> bool:
         """Whether some elements are 0 in any tensor."""
-        return self.first > 0 or self.last < self.size
+        return self.first > 0 or self.last < self.extent
 
     def dims(self, source: Dims) -> Dims:
         """Return the dims of a window of a tensor.
@@ -183,9 +215,13 @@ class Window:
         missing = set(self.variables) - set(variables(source))
         if missing or len(self.into) != len(self.sizes) or self.step == 0:
             raise ShapeError(f"window: no window of [{variables(source)}] along {self.variables}")
+        if self.strides and (len(self.strides) != len(self.into) or min(self.strides) < 1):
+            raise ShapeError(
+                f"window: strides {self.strides} of {self.into}, expected one each, from 1 on"
+            )
         length = math.prod(size_of(source, name) for name in self.variables)
-        if not 0 <= self.first < self.last <= self.size:
-            raise ShapeError(f"window: {self.first} to {self.last} of {self.size} elements")
+        if not 0 <= self.first < self.last <= self.extent:
+            raise ShapeError(f"window: {self.first} to {self.last} of {self.extent} elements")
         ends = [self.offset + self.step * place for place in (self.first, self.last - 1)]
         if min(ends) < 0 or max(ends) >= length:
             raise ShapeError(f"window: elements {ends[0]} to {ends[1]} of {length}")
@@ -204,10 +240,13 @@ class Window:
         moved = source.ordered([*kept, *self.variables]).data
         own = moved.shape[: moved.ndim - len(self.variables)]
         flat = moved.reshape(*own, -1)
-        places = self.offset + self.step * np.arange(self.first, self.last)
-        data = np.zeros((*own, self.size), flat.dtype)
-        data[..., self.first : self.last] = flat[..., places]
-        return Labelled((*kept, *self.into), data.reshape(*own, *self.sizes))
+        place = np.zeros(self.sizes, np.int64)
+        for axis, (stride, size) in enumerate(zip(self.of_each, self.sizes, strict=True)):
+            place += stride * np.arange(size).reshape(-1, *(1,) * (len(self.sizes) - axis - 1))
+        is_there = (place >= self.first) & (place < self.last)
+        data = np.zeros((*own, *self.sizes), flat.dtype)
+        data[..., is_there] = flat[..., self.offset + self.step * place[is_there]]
+        return Labelled((*kept, *self.into), data)
 
 
 def windowed(dims: Dims, windows: Sequence[Window]) -> Dims:
@@ -228,7 +267,7 @@ def composed(outer: Window, inner: Window) -> Window | None:
         outer: of the tensor.
         inner: of that.
     """
-    if outer.into != inner.variables or math.prod(outer.sizes) < 1:
+    if outer.into != inner.variables or math.prod(outer.sizes) < 1 or outer.strides:
         return None
     places = [
         place
@@ -240,17 +279,28 @@ def composed(outer: Window, inner: Window) -> Window | None:
     offset = outer.offset + outer.step * inner.offset
     return Window(
         outer.variables, inner.into, inner.sizes, offset, outer.step * inner.step,
-        places[0], places[-1] + 1,
+        places[0], places[-1] + 1, inner.strides,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class WindowBound:
-    """Elements are 0 unless ``first`` ≤ i < ``last``; i runs over ``dims``, the last the fastest."""
+    """Elements are 0 unless ``first`` ≤ i < ``last``; i is the sum of the dims' indices times ``strides``.
+
+    Attributes:
+        extent: one more than the largest i.
+    """
 
     dims: Dims
+    strides: tuple[int, ...]
     first: int
     last: int
+    extent: int
+
+    def indices(self, variable: str) -> tuple[int, int]:
+        """Return the indices of a variable, all others at 0, from which on and before which none is 0."""
+        stride = self.strides[variables(self.dims).index(variable)]
+        return -(-self.first // stride), -(-self.last // stride)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +345,7 @@ def source_of(tensor: Dims, windows: Sequence[Window]) -> Source:
             expected *= size_of(dims, name)
         dims = window.dims(dims)
         start += window.offset * stride
-        into = tuple(map(Dim, window.into, window.sizes))
-        for place, dim in enumerate(into):
-            strides[dim.variable] = window.step * stride * count(into[place + 1 :])
-        if window.is_bounded:
-            bounds = (*bounds, WindowBound(into, window.first, window.last))
+        for name, of_each in zip(window.into, window.of_each, strict=True):
+            strides[name] = window.step * stride * of_each
+        bounds = (*bounds, window.bound) if window.bound else bounds
     return Source(start, strides, bounds)

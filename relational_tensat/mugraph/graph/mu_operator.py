@@ -36,6 +36,8 @@ class MuOperator(ABC):
     levels: ClassVar[tuple[str, ...]] = LEVELS
     #: The names of its attributes, each of which must be given.
     attrs: ClassVar[tuple[str, ...]] = ()
+    #: Those of others that may be given.
+    optional: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
@@ -194,6 +196,7 @@ class WindowOf(View):
 
     name = "window"
     attrs = ("variables", "into", "sizes", "offset", "step", "first", "last")
+    optional = ("strides",)
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
         """Return the dims with those that are taken."""

@@ -96,6 +96,10 @@ def _load_text(iterator: InputIterator, grid: Sequence[int]) -> str:
 def _window_text(window: Window) -> str:
     """Return a window as ``(c = 768 + i, i = h=12 e=64)``, with where it is 0."""
     into = " ".join(f"{name}={size}" for name, size in zip(window.into, window.sizes, strict=True))
+    if window.strides:
+        each = zip(window.strides, window.into, strict=True)
+        slid = " + ".join(name if stride == 1 else f"{stride} {name}" for stride, name in each)
+        into = f"{slid}, {into}"
     step = "i" if window.step == 1 else f"{window.step} i"
     bound = f", 0 unless {window.first} ≤ i < {window.last}" if window.is_bounded else ""
     return f"({' '.join(window.variables) or '1'} = {window.offset} + {step}, i = {into or '0'}{bound})"

@@ -174,7 +174,7 @@ def _infer(where: str, step: Operation, dims: Mapping[str, Dims], level: str) ->
         raise InputError(
             f"{where}: {step.op} takes {operator.arity} operands, not {len(step.operands)}"
         )
-    if set(step.attrs) != set(operator.attrs):
+    if set(step.attrs) - set(operator.optional) != set(operator.attrs):
         expected = ", ".join(operator.attrs) or "none"
         raise InputError(
             f"{where}: {step.op} has attributes {list(step.attrs)}, expected {expected}"

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.validity import BlockStage
-from relational_tensat.mugraph.kernels.c_reductions import CReductions
 from relational_tensat.mugraph.kernels.c_sweeps import Loop, Strides, Sweep, loops_of
 from relational_tensat.mugraph.kernels.c_tensors import BLOCKS, C_TYPES, start_of, variable_of
 from relational_tensat.mugraph.kernels.c_tiles import CpuTiles
+from relational_tensat.mugraph.kernels.c_windows import CWindows
 from relational_tensat.mugraph.kernels.indices import (
     ITERATION,
     bounds_of,
@@ -46,7 +46,7 @@ MOST_STACK_BYTES = 240 << 10
 _SHARED_SETS, _PADDING = 128, 16
 
 
-class CEmission(CReductions):
+class CEmission(CWindows):
     """Writes the body of a kernel's function."""
 
     def __init__(
@@ -71,6 +71,7 @@ class CEmission(CReductions):
         """
         program, text = self._program, self._text
         with ExitStack() as blocks:
+            self._load_once()
             self._open(blocks)
             self._declare_ends(in_loop=False)
             self._declare()
@@ -117,6 +118,22 @@ class CEmission(CReductions):
                 rest = f"{size} - {start_of(name)}"
                 self._text.line(f"const long {end_name(name)} = fewer({tile}, {rest});")
 
+    def _load_once(self) -> None:
+        """Turn what all pieces read before the first of them."""
+        for load in self._statements[BlockStage.INVARIANT] if self.pieces > 1 else ():
+            name = load.output
+            if not isinstance(load, Load) or name not in self._turned:
+                continue
+            if not any(map(self._is_cut, self._program.dims[name])):
+                self._layouts[name] = _padded(self._turned[name])
+                self._declare_tile(name)
+                self._load(load)
+                self._done.append(load)
+
+    def _declare_tile(self, name: str) -> None:
+        elements = self._layouts[name].elements
+        self._text.line(f"_Alignas(64) float {variable_of(name)}[{elements}];")
+
     def _declare_ends(self, in_loop: bool) -> None:
         """Declare how many elements a tile has of the variables whose last tile is smaller."""
         partial = self._program.partial
@@ -126,8 +143,9 @@ class CEmission(CReductions):
 
     def _declare(self) -> None:
         """Declare what is stored; give what the loop adds to its initial values."""
+        known = set(self._layouts)
         for name, stored in self._program.stored.items():
-            if name in self._turned:
+            if name in self._turned and name not in known:
                 self._layouts[name] = _padded(self._turned[name])
             elif name not in self._loaded:
                 self._layouts[name] = row_major(self._tile(stored.dims))
@@ -137,8 +155,8 @@ class CEmission(CReductions):
                 self._layouts[_staged(save)] = _padded(order)
         if 4 * sum(layout.elements for layout in self._layouts.values()) > MOST_STACK_BYTES:
             raise InputError(f"{self._program.kernel.name}: its tiles are too large for a stack")
-        for name, layout in self._layouts.items():
-            self._text.line(f"_Alignas(64) float {variable_of(name)}[{layout.elements}];")
+        for name in (n for n in self._layouts if n not in known):
+            self._declare_tile(name)
         for name, stored in self._program.stored.items():
             if stored.initial is not None:
                 self._fill(name, number(stored.initial))
@@ -213,7 +231,8 @@ class CEmission(CReductions):
         def body(at: Mapping[str, str]) -> None:
             places = [sum_text((index, own[name]) for name, index in at.items()) for own in both]
             self._text.line(
-                f"turn({source} + {places[0]}, {source_strides[rows.variable]}, {target} + {places[1]}, "
+                f"turn_tile({source} + {places[0]}, {source_strides[rows.variable]}, "
+                f"{target} + {places[1]}, "
                 f"{strides[columns.variable]}, {rows.end}, {columns.end}, {is_saved:d});"
             )
 
@@ -267,6 +286,8 @@ class CEmission(CReductions):
         """Return the order in which a tile is stored that lies otherwise in memory; else None."""
         iterator, dims = load.iterator, self._program.dims[load.output]
         if self._tiles is None or iterator.is_condition or bounds_of(iterator):
+            return None
+        if any(window.strides for window in iterator.windows):
             return None
         if iterator.tensor in self._quantized:
             return None

@@ -130,7 +130,8 @@ class CTensors(Formulas):
                 own = [dim for dim in bound.dims if dim.size > 1]
                 apart.update(dim.variable for dim in own)
                 if len(own) == 1 and self._is_static(own[0].variable):
-                    breaks.setdefault(own[0].variable, []).extend([bound.first, bound.last])
+                    edges = bound.indices(own[0].variable)
+                    breaks.setdefault(own[0].variable, []).extend(edges)
         known = strides if written is not None else None
         loops = loops_of(order, self._ends, known, frozenset(apart))
         return loops, {name: sorted(set(places)) for name, places in breaks.items()}
@@ -199,13 +200,14 @@ class CTensors(Formulas):
         unknown = False
         for bound in bounds_of(iterator):
             own = [dim.variable for dim in bound.dims if dim.size > 1]
-            first, last = self._sweep.ranges.get(own[0], (0, bound.last + 1)) if own else (0, 1)
             if len(own) != 1 or not self._is_static(own[0]):
                 unknown = True
-            elif last <= bound.first or first >= bound.last:
+                continue
+            begin, end = bound.indices(own[0])
+            first, last = self._sweep.ranges.get(own[0], (0, end + 1))
+            if last <= begin or first >= end:
                 return "0"
-            elif first < bound.first or last > bound.last:
-                unknown = True
+            unknown = unknown or first < begin or last > end
         if not unknown:
             return ""
         cut = {dim.variable for dim in tile if self._is_cut(dim)}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.dims import Dim, Dims, count, variables, without
 from relational_tensat.mugraph.graph.mugraph import Kernel, Operation
 from relational_tensat.mugraph.graph.rewrites import flat_steps
 from relational_tensat.mugraph.graph.validity import block_tensors, loaded_dims
@@ -105,6 +105,8 @@ def tiles_of(program: Program, lying: Mapping[str, Dims], most_elements: int) ->
     """
     statements = [each for stage in program.statements.values() for each in stage]
     accesses = list(_accesses(statements, program, lying))
+    taps = taps_of(program)
+    tiled = [without(dims, taps) for dims in program.dims.values()]  # of taps nothing is stored
     order = _order(accesses, program)
     free = _free(program)
     sizes = {dim.variable: dim.size for dims in program.dims.values() for dim in dims}
@@ -117,7 +119,7 @@ def tiles_of(program: Program, lying: Mapping[str, Dims], most_elements: int) ->
         for access in large:
             is_turned = access.strides.get(whole.lane, 1) != 1
             tiles = _with_lines(tiles, access, sizes, LINE * lines if is_turned else LINE)
-        if max(map(tiles.count, program.dims.values()), default=1) <= most_elements:
+        if max(map(tiles.count, tiled), default=1) <= most_elements:
             break
     sums = any(isinstance(each, Reduce) for each in statements)
     budget = min(most_elements, _LONG_TILE_ELEMENTS if sums else _TILE_ELEMENTS)
@@ -126,7 +128,7 @@ def tiles_of(program: Program, lying: Mapping[str, Dims], most_elements: int) ->
     for name in reversed(order):
         if name in free:
             alone = replace(tiles, sizes={**tiles.sizes, name: 1})
-            room = budget // max(map(alone.count, program.dims.values()), default=1)
+            room = budget // max(map(alone.count, tiled), default=1)
             room -= room % LINE if room > LINE else 0
             size = min(sizes[name], max(tiles.sizes[name], room))
             tiles = replace(tiles, sizes={**tiles.sizes, name: size})
@@ -137,10 +139,15 @@ def tiles_of(program: Program, lying: Mapping[str, Dims], most_elements: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A load or a save: the stride of each variable with several values, and its elements."""
+    """A load or a save: the stride of each variable with several values, and its elements.
+
+    Attributes:
+        reads: how often each is read, as taps of windows.
+    """
 
     strides: Mapping[str, int]
     elements: int
+    reads: int = 1
 
 
 def _accesses(
@@ -155,9 +162,18 @@ def _accesses(
                 layout, dims = row_major(lying[saver.output]), program.dims[saver.tile]
             case _:
                 continue
-        real = [dim for dim in dims if dim.size > 1]
-        elements = math.prod(dim.size for dim in real)
-        yield _Access({dim.variable: layout.strides[dim.variable] for dim in real}, elements)
+        taps = taps_of(program) & set(variables(dims))
+        reads = math.prod(dim.size for dim in dims if dim.variable in taps)
+        real = [dim for dim in without(dims, taps) if dim.size > 1]
+        strides = {dim.variable: layout.strides[dim.variable] for dim in real}
+        yield _Access(strides, count(tuple(real)), reads)
+
+
+def taps_of(program: Program) -> frozenset[str]:
+    """Return the variables of what windows show that slide, which are summed over."""
+    named = named_by(flat_steps(program.block.steps))
+    windows = [w for it in program.block.iterators for w in it.windows if w.strides]
+    return frozenset(name for window in windows for name in window.into if name in named)
 
 
 def _order(accesses: Sequence[_Access], program: Program) -> tuple[str, ...]:
@@ -166,7 +182,7 @@ def _order(accesses: Sequence[_Access], program: Program) -> tuple[str, ...]:
     for access in accesses:
         if access.strides:
             votes[min(access.strides, key=lambda name: abs(access.strides[name]))] += (
-                access.elements
+                access.elements * access.reads
             )
     known = dict.fromkeys(dim.variable for dims in program.dims.values() for dim in dims)
     if not votes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, cast
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import (
     Dim,
     Dims,
@@ -86,6 +87,8 @@ def viewed_index(
 
 def _window_index(window: Window, at: Mapping[str, Index], indexing: Indexing[Index]) -> Index:
     """Return which of a window's elements, one after the other, an index for each variable is."""
+    if window.strides:
+        raise InputError("window: one that slides is of what a kernel loads")
     own = tuple(map(Dim, window.into, window.sizes))
     return indexing.joined([(at[dim.variable], dim.size) for dim in own])
 
@@ -278,15 +281,24 @@ def inside(
     """
     starts, conditions = _starts(iterator, tile, block, blocks), []
     for bound in bounds_of(iterator):
-        parts = [
-            (sum_text([(starts[dim.variable], 1), (at[dim.variable], 1)]), dim.size)
-            for dim in bound.dims
-        ]
-        index = joined([(f"({text})" if "+" in text else text, size) for text, size in parts])
+        index = place_in(bound, starts, at)
         conditions += [f"({index}) >= {bound.first}"] if bound.first else []
-        is_cut = bound.last < count(bound.dims)
-        conditions += [f"({index}) < {bound.last}"] if is_cut else []
+        conditions += [f"({index}) < {bound.last}"] if bound.last < bound.extent else []
     return " && ".join(conditions)
+
+
+def place_in(bound: WindowBound, starts: Mapping[str, str], at: Mapping[str, str]) -> str:
+    """Return an element's place, which decides whether it is 0: see ``WindowBound``.
+
+    Args:
+        starts: the index of a tile's first element along each variable.
+        at: an index within the tile for each variable.
+    """
+    parts = []
+    for dim, stride in zip(bound.dims, bound.strides, strict=True):
+        index = sum_text([(starts[dim.variable], 1), (at[dim.variable], 1)])
+        parts.append((f"({index})" if "+" in index else index, stride))
+    return sum_text(parts)
 
 
 def source_layout(iterator: InputIterator, tensor: Dims) -> Layout:
@@ -335,12 +347,7 @@ def _are_copied(
 
 def bounds_of(iterator: InputIterator) -> Sequence[WindowBound]:
     """Return what is 0 of windows: that does not depend on how the tensor lies."""
-    bounds = []
-    for window in iterator.windows:
-        if window.is_bounded:
-            dims = tuple(map(Dim, window.into, window.sizes))
-            bounds.append(WindowBound(dims, window.first, window.last))
-    return bounds
+    return [window.bound for window in iterator.windows if window.bound]
 
 
 def _starts(

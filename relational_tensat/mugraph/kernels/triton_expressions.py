@@ -39,7 +39,7 @@ def windowed(value: TritonValue, window: Window, axes: Axes, where: str) -> Trit
     """
     taken = [dim for dim in value.axes if dim.variable in window.variables]
     into = real(tuple(map(Dim, window.into, window.sizes)))
-    if len(window.variables) > 1 or len(into) > 1:
+    if len(window.variables) > 1 or len(into) > 1 or window.strides:
         raise InputError(f"{where}: Triton takes no window of several variables at once")
     if not taken:  # of one element, or of elements that are all the same
         return _bounded(value, window, (*value.axes, *into), axes) if window.is_bounded else value

@@ -25,9 +25,11 @@ from relational_tensat.mugraph.regions.composites import (
     RootMeanSquares,
     Softmaxes,
 )
-from relational_tensat.mugraph.regions.region_parts import Cut, ValueParts, gathered
+from relational_tensat.mugraph.regions.region_parts import Cut, Slide, ValueParts, gathered
 from relational_tensat.mugraph.regions.region_program import Atoms, Building, RegionValue, Root
 from relational_tensat.tensor import Graph, Node, TensorType
+from relational_tensat.tensor.operators.attributes import ints_of, padding_of
+from relational_tensat.tensor.operators.windows import resolve_padding
 from relational_tensat.tensor.types import FLOAT_DTYPES
 
 
@@ -249,12 +251,46 @@ class _RegionLowering:
     def _matmul(self, node: Node) -> RegionValue:
         pieces = [self._product(a, b) for a, b in self._concatenations.factors(*node.inputs[:2])]
         result = self._concatenations.added([*pieces, *map(self._value, node.inputs[2:])])
+        return self._activated(node, result)
+
+    def _activated(self, node: Node, result: RegionValue) -> RegionValue:
         act = str(node.attrs.get("act", "none"))
         if act == "none":
             return result
         if act not in FUNCTIONS:
             raise ShapeError(f"{act} is no function of μGraphs")
         return self._emit(act, [result], result.dims)
+
+    def _conv(self, node: Node) -> RegionValue:
+        """Return a convolution of each channel: sums over what windows show, times weights."""
+        x, w, *bias = map(self._value, node.inputs)
+        kinds = [cast(TensorType, self._graph.types[name]) for name in node.inputs]
+        (_, channels, *sizes), (filters, per_filter, *taps) = (kind.shape for kind in kinds[:2])
+        if per_filter != 1 or channels != filters:
+            raise ShapeError("a convolution that sums channels, or has several filters of one")
+        if x.number is not None or w.number is not None:
+            raise ShapeError("a convolution of a number")
+        stride, dilation = ints_of(node.attrs, "stride"), ints_of(node.attrs, "dilation")
+        dilation = dilation or (1,) * len(sizes)
+        before, _ = resolve_padding(padding_of(node.attrs), sizes, taps, stride, dilation)
+        self._atoms.identify(x.dims[1], w.dims[0])
+        out = cast(TensorType, self._graph.types[node.outputs[0]]).shape[2:]
+        shown = x
+        for place, size in enumerate(out):
+            slide = Slide(w.dims[2 + place], stride[place], dilation[place], before[place])
+            shown = self._parts.slid(shown, 2 + place, size, slide)
+        rank = len(x.dims)
+        result = self._emit("mul", [shown, w], shown.dims)
+        if over := tuple(atom for dim in shown.dims[rank:] for atom in dim):
+            result = self._emit("sum", [result], shown.dims[:rank], over)
+        result = RegionValue(result.name, shown.dims[:rank])
+        for each in bias:
+            if each.number is not None:
+                result = self._emit("shift", [result], result.dims, value=each.number)
+                continue
+            dims = (each.dims[0], *((),) * len(sizes))
+            result = self._binary("add", result, RegionValue(each.name, dims))
+        return self._activated(node, result)
 
     def _product(self, a: RegionValue, b: RegionValue) -> RegionValue:
         if len(a.dims) < 2 or len(b.dims) < 2:
@@ -352,6 +388,7 @@ class _RegionLowering:
 _OPERATORS: Mapping[str, Callable[[_RegionLowering, Node], RegionValue]] = {
     "add": _RegionLowering._elementwise,
     "cast": _RegionLowering._cast,
+    "conv": _RegionLowering._conv,
     "div": _RegionLowering._div,
     "expand": _RegionLowering._expand,
     "gather": _RegionLowering._gather,

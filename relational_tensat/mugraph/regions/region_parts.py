@@ -1,7 +1,8 @@
 """Parts of values: slices, splits and gathers of inputs are windows, of computed values those of operands.
 
 So nothing is computed that a slice leaves out, and blocks have no slices. A piece of a concatenation is a
-window, too, with zeros beside it, and the concatenation is the sum of its pieces.
+window, too, with zeros beside it, and the concatenation is the sum of its pieces. Windows that slide over
+an image are windows of inputs only: what they are of would be computed for each tap.
 """
 
 from __future__ import annotations
@@ -54,6 +55,23 @@ class Cut:
     step: int = 1
     first: int = 0
     last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """How windows slide along an axis.
+
+    Attributes:
+        taps: the variables of what a window shows.
+        stride: from one window to the next.
+        dilation: from one tap to the next.
+        before: zeros before the first element.
+    """
+
+    taps: Atoms
+    stride: int
+    dilation: int
+    before: int
 
 
 def gathered(weight: Weight | None, size: int) -> tuple[Cut, int]:
@@ -114,6 +132,35 @@ class ValueParts:
             result.append(self._taken(value, axis, cut, into))
             start += size
         return result
+
+    def slid(self, value: RegionValue, axis: int, size: int, slide: Slide) -> RegionValue:
+        """Return the elements that windows show which slide along an axis, taps as one more dim.
+
+        Raises:
+            ShapeError: the value is computed, or no window shows anything of it.
+        """
+        building, atoms = self._building, self._building.atoms
+        if building.made_by(value.name) is not None or value.number is not None:
+            raise ShapeError("windows slide over what is computed")
+        along, taps = atoms.resolved(value.dims[axis]), atoms.resolved(slide.taps)
+        places = atoms.new(size)
+        into = (*places, *taps)
+        strides = [slide.stride] * len(places)
+        rest = slide.dilation * atoms.size(taps)
+        for tap in taps:
+            rest //= atoms.size((tap,))
+            strides.append(rest)
+        extent = 1 + slide.stride * (size - 1) + slide.dilation * (atoms.size(taps) - 1)
+        last = min(extent, slide.before + atoms.size(along))
+        if slide.before >= last:
+            raise ShapeError("windows that show nothing but zeros")
+        dims = self._replaced(value, along, places) if along else value.dims
+        taken = TakenPart(
+            value.name, "", along, into, -slide.before, 1, slide.before, last, tuple(strides)
+        )
+        made = building.take(taken, (*dims, taps) if along else (*dims, places, taps))
+        own = (*value.dims[:axis], places, *value.dims[axis + 1 :], taps)
+        return RegionValue(made.name, own)
 
     def factored(self, values: Sequence[RegionValue], axis: int) -> Factored | None:
         """Return values as products of one factor that has nothing of an axis; None without such a factor.

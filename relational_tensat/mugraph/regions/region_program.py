@@ -143,6 +143,7 @@ class TakenPart:
     step: int = 1
     first: int = 0
     last: int | None = None
+    strides: tuple[int, ...] = ()
 
 
 _LETTERS = "hqdkemnfrbcgijlopstuvwxyz"
@@ -211,7 +212,7 @@ class Building:
         output = f"w{len(self._taken) + 1}"
         self._taken[output] = TakenPart(
             taken.operand, output, taken.along, taken.into,
-            taken.offset, taken.step, taken.first, taken.last,
+            taken.offset, taken.step, taken.first, taken.last, taken.strides,
         )  # fmt: skip
         return self._added(output, tuple(dims))
 
@@ -365,8 +366,18 @@ class _Naming:
         last = size if taken.last is None else taken.last
         yield Window(
             along, variables(into), tuple(dim.size for dim in into),
-            taken.offset, taken.step, taken.first, last,
+            taken.offset, taken.step, taken.first, last, self._strides(taken),
         )  # fmt: skip
+
+    def _strides(self, taken: TakenPart) -> tuple[int, ...]:
+        """Return the strides of a window that slides, by the variables that there are now."""
+        found: list[int] = []
+        for atom, stride in zip(taken.into, taken.strides, strict=False):
+            inner = stride * self._atoms.size((atom,))
+            for dim in self._dims_of((atom,)):
+                inner //= dim.size
+                found.append(inner)
+        return tuple(found)
 
     def _dims(self, value: RegionValue) -> Dims:
         return tuple(dim for part in value.dims for dim in self._dims_of(part))
@@ -386,6 +397,7 @@ class _Naming:
 def _is_whole(window: Window) -> bool:
     """Whether a window is all of what it is taken of, by the same variables."""
     is_plain = not window.offset and window.step == 1 and not window.is_bounded
+    is_plain = is_plain and window.extent == window.size
     return is_plain and window.variables == window.into
 
 

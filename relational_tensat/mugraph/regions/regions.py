@@ -72,6 +72,8 @@ def no_matter(row: RegionRow) -> None:
 #: A program of more operators is beyond a search of seconds.
 _MOST_STEPS = 10
 _FEWEST_STEPS = 2
+#: Operators within kernels for processors only: a GPU's own convolution is not modelled as a sum.
+OF_PROCESSORS = frozenset({"conv"})
 #: Nodes of a root mean square before its last one.
 _LONGEST_CHAIN = 5
 
@@ -110,7 +112,7 @@ def find_regions(graph: Graph) -> tuple[list[ModelRegion], list[RegionRow]]:
     Args:
         graph: the model.
     """
-    cones = Cones(graph)
+    cones = Cones(graph, OF_PROCESSORS)
     regions: dict[str, ModelRegion] = {}
     left_out: list[RegionRow] = []
     within: list[frozenset[str]] = []

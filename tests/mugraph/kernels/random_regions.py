@@ -33,11 +33,17 @@ class Region:
     inputs: Mapping[str, Array]
 
 
-def random_region(random: np.random.Generator) -> Region:
-    """Return a region; a few of its operands' elements are no plain numbers, in every other one."""
+def random_region(random: np.random.Generator, *, slides: bool = False) -> Region:
+    """Return a region; a few of its operands' elements are no plain numbers, in every other one.
+
+    Args:
+        random: draws it.
+        slides: whether it begins with a convolution of each channel. Then its weights are plain: beside an
+            image an infinite one counts nothing, where zeros times it would be NaN.
+    """
     while True:
         try:
-            graph = _graph(random)
+            graph = _graph(random, slides)
         except RelationalTensatError:
             continue
         dims = kernel_tensors(graph)
@@ -49,13 +55,13 @@ def random_region(random: np.random.Generator) -> Region:
             for name, own in graph.inputs.items()
         }
         if random.random() < 0.5:
-            for value in inputs.values():
+            for value in (value for name, value in inputs.items() if name != "weights"):
                 flat = value.reshape(-1)
                 flat[random.integers(flat.size)] = random.choice(_SPECIAL)
         return Region(graph, lying, inputs)
 
 
-def _graph(random: np.random.Generator) -> MuGraph:
+def _graph(random: np.random.Generator, slides: bool) -> MuGraph:
     sizes = {name: int(random.choice(_SIZES)) for name in "abcde"[: random.integers(2, 6)]}
     whole = tuple(Dim(name, size) for name, size in sizes.items())
     inputs = {"x0": _shuffled(random, whole)}
@@ -64,7 +70,12 @@ def _graph(random: np.random.Generator) -> MuGraph:
         inputs[f"x{number}"] = _shuffled(random, part)
     steps: list[Operation] = []
     known = list(inputs)
-    if random.random() < 0.4:
+    if slides:
+        steps, weights = _convolution(random, inputs["x0"])
+        shown = {dim.variable: dim for dim in _dims({**inputs, "weights": weights}, steps)["s"]}
+        kept = {n: own for n, own in inputs.items() if n != "x0" and {*own} <= {*shown.values()}}
+        inputs, known = {"x0": inputs["x0"], "weights": weights, **kept}, ["s", *kept]
+    elif random.random() < 0.4:
         steps.append(_window(random, "x0", inputs["x0"]))
         known = ["w", *known[1:]]
         changed = {dim.variable: dim.size for dim in _dims(inputs, steps)["w"]}
@@ -96,6 +107,36 @@ def _graph(random: np.random.Generator) -> MuGraph:
     if not set(outputs) <= made:
         raise RelationalTensatError("a result is an operand")
     return with_windows(row_kernel(core(program)), program)
+
+
+def _convolution(random: np.random.Generator, dims: Dims) -> tuple[list[Operation], Dims]:
+    """Return windows that slide along a variable or two, and sums of products with weights of theirs."""
+    steps: list[Operation] = []
+    along = [dims[n] for n in random.permutation(len(dims))[: random.integers(1, 3)]]
+    taps: list[Dim] = []
+    name = "x0"
+    for number, dim in enumerate(along):
+        tap = Dim("kl"[number], int(random.choice((1, 2, 3, 3, 5, 7))))
+        stride, dilation = (int(random.choice((1, 1, 2, 3))) for _ in range(2))
+        before, after = (int(random.integers(0, tap.size + 1)) for _ in range(2))
+        left = dim.size + before + after - dilation * (tap.size - 1) - 1
+        if left < 0:
+            raise RelationalTensatError("it does not fit")
+        places = left // stride + 1
+        last = min(before + dim.size, 1 + stride * (places - 1) + dilation * (tap.size - 1))
+        window = Window(
+            (dim.variable,), (dim.variable, tap.variable), (places, tap.size), -before, 1, before, last,
+            (stride, dilation),
+        )  # fmt: skip
+        steps.append(Operation("window", (name,), f"w{number}", window.attrs))
+        name = f"w{number}"
+        taps.append(tap)
+    channels = [dim for dim in dims if dim not in along and random.random() < 0.8]
+    over = tuple(tap.variable for tap in taps)
+    factors = (name, "weights") if random.random() < 0.5 else ("weights", name)
+    steps.append(Operation("mul", factors, "p"))
+    steps.append(Operation("sum", ("p",), "s", {"over": over}))
+    return steps, _shuffled(random, (*channels, *taps))
 
 
 def _window(random: np.random.Generator, name: str, dims: Dims) -> Operation:

@@ -29,7 +29,13 @@ _ARM = ("aarch64-linux-gnu-gcc", "qemu-aarch64")
 
 
 def _regions(which: Iterable[int]) -> list[Region]:
-    return [with_name(random_region(np.random.default_rng(s)), f"region_{s}") for s in which]
+    every = [(seed, slides) for seed in which for slides in (False, True)]
+    return [
+        with_name(
+            random_region(np.random.default_rng(seed), slides=slides), f"region_{seed}_{slides}"
+        )
+        for seed, slides in every
+    ]
 
 
 def _emitted(regions: Sequence[Region], *, may_be_parted: bool = False) -> list[CKernel]:

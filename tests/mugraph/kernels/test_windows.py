@@ -24,6 +24,7 @@ from relational_tensat.mugraph.kernels.emission import emit
 from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
+from tests.custom_ops.sized_graphs import convolved
 from tests.mugraph.parts import joint_attention, rotary
 from tests.with_compilers import needs_c
 from tests.with_triton import skip_without_triton
@@ -32,6 +33,14 @@ from tests.with_triton import skip_without_triton
 @cache
 def rows() -> MuGraph:
     model = rotary()
+    program = lowered(model, model.nodes, model.name).program
+    return with_windows(row_kernel(core(program)), program)
+
+
+@cache
+def slid() -> MuGraph:
+    """A convolution of each channel, which no search proposes for a GPU."""
+    model = convolved(2, 0, side=5, width=3, stride=2)
     program = lowered(model, model.nodes, model.name).program
     return with_windows(row_kernel(core(program)), program)
 
@@ -49,7 +58,7 @@ def products() -> MuGraph:
 @needs_c
 def test_parts_of_inputs_are_loaded_from_where_they_lie(tmp_path: Path) -> None:
     for place, (graph, target) in enumerate(
-        [(rows(), "c"), (rows(), "cuda"), (products(), "cuda")]
+        [(rows(), "c"), (rows(), "cuda"), (products(), "cuda"), (slid(), "c"), (slid(), "cuda")]
     ):
         folder = tmp_path / str(place)
         folder.mkdir()
@@ -81,6 +90,7 @@ def test_parts_are_printed_and_kept() -> None:
     graph = rows()
     assert decoded(encoded(graph), "rows") == graph
     assert "(d = -8 + i, i = d=16, 0 unless 8 ≤ i < 16)" in mugraph_text(graph)
+    assert "(q = -1 + i, i = 2 n + e, n=3 e=3, 0 unless 1 ≤ i < 6)" in mugraph_text(slid())
 
 
 def split_rows() -> MuGraph:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from operator import mul
 
 import numpy as np
 import pytest
@@ -13,13 +15,16 @@ from relational_tensat.mugraph.fusion.chains import row_kernel
 from relational_tensat.mugraph.graph.arithmetic import Labelled
 from relational_tensat.mugraph.graph.dims import Dim, Window
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.mugraph.graph.rewrites import core, core_like, has_windows, with_windows
+from relational_tensat.mugraph.graph.validity import kernel_tensors
 from relational_tensat.mugraph.kernel_finder import find_kernels
 from relational_tensat.mugraph.regions.node_programs import lowered
 from relational_tensat.mugraph.regions.regions import find_regions
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verification import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor.types import AttrValue
 from tests.mugraph.parts import (
     cut,
     joined_product,
@@ -217,6 +222,8 @@ def test_windows_take_what_loops_take() -> None:
         Window(("a",), ("a",), (8,), -2, 1, 2, 5),
         Window(("c",), ("f",), (4,), 5, -1, 0, 4),
         Window((), ("g",), (3,), -1, 1, 1, 2),
+        Window(("b",), ("h", "k"), (2, 3), -1, 1, 1, 5, (2, 1)),
+        Window(("b", "c"), ("h", "k"), (5, 4), -3, 1, 3, 25, (2, 7)),
     ):
         dims = (Dim("a", 3), Dim("b", 4), Dim("c", 6))
         made = window.taken(Labelled(("a", "b", "c"), x))
@@ -225,11 +232,12 @@ def test_windows_take_what_loops_take() -> None:
             x, [("a", "b", "c").index(d.variable) for d in kept], range(len(kept))
         ).reshape(*(d.size for d in kept), -1)
         flat = made.data.reshape(*(d.size for d in kept), -1)
-        for place in range(window.size):
+        for number, index in enumerate(np.ndindex(*window.sizes)):
+            place = sum(map(mul, window.strides, index)) if window.strides else number
             source = window.offset + window.step * place
             is_there = window.first <= place < window.last
             expected = moved[..., source] if is_there else np.zeros(moved.shape[:-1])
-            assert np.array_equal(flat[..., place], expected)
+            assert np.array_equal(flat[..., number], expected)
         assert {d.variable: d.size for d in window.dims(dims)} == dict(
             zip(made.labels, made.data.shape, strict=True)
         )
@@ -268,3 +276,87 @@ def test_other_indices_end_a_region_and_a_row_says_why(indices: tuple[int, ...])
     assert any(
         "gather by indices at several distances" in row.reason for row in find_regions(model)[1]
     )
+
+
+def _convolution(
+    sizes: tuple[int, ...],
+    taps: tuple[int, ...],
+    pad: AttrValue,
+    stride: int = 1,
+    dilation: int = 1,
+) -> Graph:
+    """Tokens as an image, a convolution of each channel with its bias, tokens again, and their sum."""
+    image, rank = (2, 6, *sizes), len(sizes)
+    kinds = {"x": of_floats(2, math.prod(sizes), 6), "w": of_floats(6, 1, *taps), "b": of_floats(6)}
+    attrs = {"stride": (stride,) * rank, "pad": pad, "dilation": (dilation,) * rank, "act": "relu"}
+    nodes = [
+        Node("transpose", ("x",), ("t",), {"perm": (0, 2, 1)}),
+        Node("reshape", ("t",), ("i",), {"shape": image}),
+        Node("conv", ("i", "w", "b"), ("c",), attrs),
+        Node("smul", ("c",), ("s",), {"value": 0.5}),
+    ]
+    end = "s"
+    graph = build_graph("image", kinds, {}, nodes, [end])
+    shape = graph.types[end]
+    assert isinstance(shape, TensorType)
+    if shape.shape == image:
+        nodes.append(Node("add", ("s", "i"), ("y",)))
+        end = "y"
+    return build_graph("image", kinds, {}, nodes, [end])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        _convolution((5, 7), (3, 3), (1, 1, 1, 1)),
+        _convolution((6, 5), (3, 2), (0, 2, 1, 0), stride=2),
+        _convolution((9, 8), (5, 3), "same", dilation=2),
+        _convolution((4, 3), (2, 3), "valid"),
+        _convolution((1, 1), (3, 3), "same"),  # one element
+        _convolution((2, 3), (7, 7), (3, 3, 3, 3)),  # windows larger than the image
+        _convolution((5, 1), (1, 3), (0, 1, 0, 1)),
+        _convolution((4, 4), (1, 1), "valid", stride=2),
+        _convolution((11,), (4,), (1, 3), stride=3),
+        _convolution((3, 4, 5), (3, 2, 3), (1, 0, 1, 1, 1, 1)),
+    ],
+)
+def test_a_convolution_of_each_channel_is_a_sum_over_windows_that_slide(model: Graph) -> None:
+    compare(model, list(model.nodes))
+    program = lowered(model, model.nodes, "region").program
+    assert all(window.strides for window in _windows(model))
+    graph = with_windows(row_kernel(core(program)), program)
+    assert verify_mugraph(program, graph).passed
+    assert decoded(encoded(graph), "window") == graph
+
+
+@pytest.mark.parametrize(
+    ("filters", "of", "why"),
+    [((6, 2, 3, 3), "x", "sums channels"), ((12, 1, 3, 3), "x", "several filters of one"),
+     ((6, 1, 3, 3), "e", "slide over what is computed")],
+)  # fmt: skip
+def test_other_convolutions_are_no_regions(filters: tuple[int, ...], of: str, why: str) -> None:
+    attrs = {"stride": (1, 1), "pad": "same", "dilation": (), "act": "none"}
+    nodes = [Node("exp", ("x",), ("e",)), Node("conv", (of, "w"), ("y",), attrs)]
+    kinds = {"x": of_floats(1, 6, 4, 4), "w": of_floats(*filters)}
+    model = build_graph("other", kinds, {}, nodes, ["y"])
+    with pytest.raises(ShapeError, match=why):
+        lowered(model, model.nodes, "region")
+    assert not find_regions(model)[0]  # those of GPUs have none at all
+
+
+@pytest.mark.parametrize(
+    ("strides", "why"),
+    [
+        ((1,), "strides"),
+        ((0, 1), "strides"),
+        ((1.5, 1), "whole numbers"),
+    ],
+)
+def test_malformed_strides_of_windows_are_refused(strides: tuple[float, ...], why: str) -> None:
+    model = _convolution((5, 7), (3, 3), (1, 1, 1, 1))
+    program = lowered(model, model.nodes, "region").program
+    content = encoded(with_windows(row_kernel(core(program)), program))
+    (iterator,) = (it for it in content["steps"][0]["iterators"] if "windows" in it)
+    iterator["windows"][0]["strides"] = list(strides)
+    with pytest.raises((InputError, ShapeError), match=why):
+        kernel_tensors(decoded(content, "window"))
