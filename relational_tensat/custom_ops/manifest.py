@@ -134,7 +134,8 @@ def remove_stale(model: Path) -> None:
 
 
 def _sources_in(folder: Path) -> list[Path]:
-    return [*folder.glob("kernel_*.c"), folder / "library.c", folder / "overrides.c"]
+    others = ("custom_op.c", "library.c", "overrides.c")
+    return [*folder.glob("kernel_*.c"), *(folder / name for name in others)]
 
 
 def _named(files: Mapping[str, str]) -> dict[str, str]:

@@ -46,13 +46,6 @@ def test_shipped_rules_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert header == ["rule", "verdict", "evidence", "instances", "ways", "seconds"]
 
 
-def test_a_number_of_processes_is_understood_for_one_release(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["rules", "verify", "reassociate-left", "--trials", "20", "--jobs", "1"]) == 0
-    assert "note: --jobs is called --on processes now" in capsys.readouterr().err
-
-
 def test_failures_are_shown_and_are_exit_code_4(
     rule_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
