@@ -23,21 +23,22 @@ from relational_tensat.custom_ops.library import sources_of
 from relational_tensat.custom_ops.objects import begin, finish
 from relational_tensat.custom_ops.overrides import BLOCK, checked_override
 from relational_tensat.custom_ops.part_calls import PartCall, graph_of, part_bytes
+from relational_tensat.custom_ops.part_candidates import (
+    candidates_of,
+    is_slow,
+    single_operators,
+    single_part,
+)
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
 from relational_tensat.custom_ops.timed_part import TimedPart, node_of
 from relational_tensat.mugraph.fusion.candidates import (
     KernelCandidate,
-    chain_candidates,
-    named_by_order,
     pattern_hash,
-    region_candidates,
 )
-from relational_tensat.mugraph.fusion.chains import Chain, dims_of_value, program_of
 from relational_tensat.mugraph.fusion.integer_parts import with_integers
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.fusion.savings import SavingsModel
-from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.kernel_finder import KernelSearcher, SearchEffort
 from relational_tensat.mugraph.kernels.emit_c import compiler
@@ -48,8 +49,6 @@ from relational_tensat.tensor.operators import get_operator
 if TYPE_CHECKING:
     from relational_tensat.custom_ops.sized_parts import SizedParts
 
-#: Programs of kernels that the processor runs are as large as this.
-_MOST_STEPS = 40
 #: Nothing reads and writes memory faster, caches included.
 _MOST_BYTES_PER_US = 150_000
 #: Of a part's time a kernel has to save so much, and so many microseconds: less is noise.
@@ -61,10 +60,7 @@ _LEAST_OF_WHOLE = 0.005
 _LITTLE = f"with all that may save less, it cannot save {_LEAST_OF_WHOLE:.1%} of the model's time"
 #: Kernels that are made before one is timed: nothing is compiled while times are taken.
 _AT_ONCE = 16
-#: Operators that have a kernel of their own in the runtime, or cannot be written in C: no part has them.
-_RUNTIMES = frozenset({"matmul", "max_pool", "avg_pool", "opaque"})
-#: These alone may be faster than onnxruntime's.
-_FUNCTIONS = frozenset({"gelu", "erf", "exp", "sigmoid", "tanh"})
+_SLOW = "onnxruntime convolves plain images with strides or wide windows faster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +114,9 @@ def timed_parts(
     if sized is None:
         found = with_integers(graph, found, single_operators(graph))
     for candidate in found:
+        if is_slow(candidate):
+            rows.append(PartRow(_operators(candidate), 1, reason=_SLOW))
+            continue
         try:
             place = candidate if sized is None else sized.at_base(candidate)
         except RelationalTensatError as error:
@@ -338,35 +337,7 @@ def override_kernel(name: str, costs: CostSource) -> MuGraph:
     node = Node(operator.name, ("x",), ("y",), operator.canonical((kind,), {}))
     graph = build_graph(name, {"x": kind}, {}, [node], ["y"])
     builder = builder_of(costs)
-    return checked_override(name, builder.make(_alone(node, graph), SearchEffort(1, 0)).graph)
-
-
-def candidates_of(graph: Graph) -> Iterator[KernelCandidate]:
-    """Yield chains, functions alone, and regions without products, of float32: the kinds that C can say."""
-    yield from chain_candidates(graph)
-    for node in graph.nodes:
-        kind = graph.types[node.outputs[0]]
-        if node.op in _FUNCTIONS and isinstance(kind, TensorType) and kind.dtype == "float32":
-            yield _alone(node, graph)
-    for candidate in region_candidates(graph, _MOST_STEPS, without=_RUNTIMES):
-        if candidate.dtype == "float32" and not candidate.is_cast:
-            yield candidate
-
-
-def single_operators(graph: Graph) -> Iterator[KernelCandidate]:
-    """Yield regions of one operator, with what moves elements around it, but functions alone."""
-    for candidate in region_candidates(graph, 1, without=_RUNTIMES, fewest_steps=1):
-        if candidate.dtype == "float32" and not candidate.is_cast:
-            yield candidate
-
-
-def _alone(node: Node, graph: Graph) -> KernelCandidate:
-    chain = Chain((node,), node.inputs, node.outputs)
-    order = variables(dims_of_value(graph, node.outputs[0]))
-    program = named_by_order(program_of(chain, graph))
-    return KernelCandidate(
-        chain.nodes, chain.outputs, chain.inputs, program, (order,), "float32", graph
-    )
+    return checked_override(name, builder.make(single_part(node, graph), SearchEffort(1, 0)).graph)
 
 
 def _operators(part: KernelCandidate) -> tuple[str, ...]:
@@ -391,6 +362,6 @@ def _session_us(setting: SessionSetting, times: PartTimes) -> float:
     kind = TensorType("float32", (1,))
     node = Node("neg", ("x",), ("y",), {})
     graph = build_graph("nothing", {"x": kind}, {}, [node], ["y"])
-    time_us = PartCall(_alone(node, graph), [node], setting).time_us()
+    time_us = PartCall(single_part(node, graph), [node], setting).time_us()
     times.learn_rough(_SESSION, time_us)
     return time_us

@@ -9,7 +9,7 @@ from bench.models.builder import GraphBuilder
 from relational_tensat.custom_ops.calls import ops_of_file
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.part_calls import graph_of
-from relational_tensat.custom_ops.parts import candidates_of
+from relational_tensat.custom_ops.part_candidates import candidates_of
 from relational_tensat.custom_ops.sized_parts import SizedParts
 from relational_tensat.custom_ops.timed_part import node_of
 from relational_tensat.formats import save_model

@@ -22,7 +22,7 @@ from relational_tensat.custom_ops.function_check import (
 from relational_tensat.custom_ops.library import KernelOp
 from relational_tensat.custom_ops.manifest import MANIFEST, folder_of, read_manifest, write_manifest
 from relational_tensat.custom_ops.part_calls import graph_of
-from relational_tensat.custom_ops.parts import candidates_of, single_operators
+from relational_tensat.custom_ops.part_candidates import candidates_of, single_operators
 from relational_tensat.formats import load_model
 from relational_tensat.mugraph.fusion.candidates import KernelCandidate, with_numbers
 from relational_tensat.mugraph.fusion.integer_parts import with_integers
