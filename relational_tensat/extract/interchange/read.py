@@ -290,32 +290,35 @@ class _EGraphReader:
         if not _all_of(children, list):
             bad = next(index for index, part in enumerate(children) if not isinstance(part, list))
             self._fail(f"nodes[{names[bad]!r}].children", "expected a list of e-nodes")
-        known: Mapping[Any, int] = class_of
-        kinds = set(map(type, chain.from_iterable(children)))
-        if int in kinds:
-            numbered = {n: c for n, c in index_of.items() if n.isdecimal() and str(int(n)) == n}
-            known = {**class_of, **{int(n): c for n, c in numbered.items()}}
-        if not kinds <= {str, int}:
-            self._complain_of_children(names, children, known)
         try:
-            child = [known[name] for name in chain.from_iterable(children)]
-        except KeyError:
-            self._complain_of_children(names, children, known)
+            child = [class_of[name] for name in chain.from_iterable(children)]
+        except (KeyError, TypeError):  # a class by its number, or nothing that the file has
+            child = self._classes_of(names, children, class_of, index_of)
         owner = np.repeat(np.arange(len(names), dtype=np.int32), list(map(len, children)))
         return owner, np.array(child, dtype=np.int32)
 
-    def _complain_of_children(
-        self, names: list[str], children: list[Any], known: Mapping[Any, int]
-    ) -> NoReturn:
-        """Name the first child that is no e-node, and no e-class, of the file."""
-        name, index, child = next(
-            (name, index, child)
-            for name, part in zip(names, children, strict=True)
-            for index, child in enumerate(part)
-            if type(child) not in (str, int) or child not in known
-        )
-        kind = "e-class" if type(child) is int else "e-node"
-        self._fail(f"nodes[{name!r}].children[{index}]", f"there is no {kind} {_short(child)}")
+    def _classes_of(
+        self,
+        names: list[str],
+        children: list[Any],
+        class_of: Mapping[str, int],
+        index_of: Mapping[str, int],
+    ) -> list[int]:
+        """Return the classes of children, by e-nodes and by numbers; refuse the first that is not there."""
+        numbered = {int(n): c for n, c in index_of.items() if n.isdecimal() and str(int(n)) == n}
+        by_kind: dict[type, Mapping[Any, int]] = {str: class_of, int: numbered}
+        found = []
+        for name, part in zip(names, children, strict=True):
+            for index, child in enumerate(part):
+                kind = type(child)
+                klass = by_kind[kind].get(child) if kind in by_kind else None
+                if klass is None:
+                    missing = (
+                        f"there is no {'e-class' if kind is int else 'e-node'} {_short(child)}"
+                    )
+                    self._fail(f"nodes[{name!r}].children[{index}]", missing)
+                found.append(klass)
+        return found
 
     def _ignore_others(self, place: str, content: Mapping[str, Any], known: Container[str]) -> None:
         """Count the fields of an object that mean nothing here."""
