@@ -113,9 +113,8 @@ def _check_kernels(exported: Path) -> None:
     try:
         open_session(exported, 1, Session.AS_WRITTEN)
     except runtime_errors() as error:
-        if (
-            type(error).__name__ == "NotImplemented"
-        ):  # others are said better where the model is read
+        # Other errors are said better where the model is read.
+        if type(error).__name__ == "NotImplemented":
             raise InputError(f"onnxruntime does not run this: {first_line(error)}") from error
 
 

@@ -61,6 +61,11 @@ def open_device(name: str) -> Device:
     return device
 
 
+def open_processor(threads: int) -> Device:
+    """Return this machine's processor, with so many threads; errors are as of ``open_device``."""
+    return open_device(f"cpu:threads={threads}" if threads > 1 else "cpu")
+
+
 def open_source(
     text: str,
     *,

@@ -45,7 +45,7 @@ def machine_flags(command: str) -> tuple[str, ...]:
     """Return the flags for one function in place of three: what is compiled here is loaded here alone.
 
     The level is the one of which a clone would be chosen (``functions.h``), so kernels are the same code.
-    Half the time to compile is saved. There are none where the compiler or the processor knows no level.
+    That saves half the time to compile. A compiler or processor that knows no such level gets no flags.
     """
     asked = [command, "-march=native", "-dM", "-E", "-x", "c", "-"]
     told = subprocess.run(asked, input="", capture_output=True, text=True)

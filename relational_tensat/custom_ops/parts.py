@@ -31,10 +31,7 @@ from relational_tensat.custom_ops.part_candidates import (
 )
 from relational_tensat.custom_ops.part_times import PartTime, PartTimes, SessionSetting
 from relational_tensat.custom_ops.timed_part import TimedPart, node_of
-from relational_tensat.mugraph.fusion.candidates import (
-    KernelCandidate,
-    pattern_hash,
-)
+from relational_tensat.mugraph.fusion.candidates import KernelCandidate, pattern_hash
 from relational_tensat.mugraph.fusion.integer_parts import with_integers
 from relational_tensat.mugraph.fusion.kernel_builder import KernelBuilder
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel

@@ -38,7 +38,7 @@ class WindowSum:
     taps: tuple[str, ...]
 
     def window(self, which: int) -> Window | None:
-        """Return the last one, or the one before it; None where there is none."""
+        """Return the last window, or the one before it; None if there are fewer."""
         return self.windows[which] if -which <= len(self.windows) else None
 
     def tap(self, which: int) -> str:

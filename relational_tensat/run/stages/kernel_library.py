@@ -29,12 +29,13 @@ from relational_tensat.base.errors import (
 from relational_tensat.base.files import folder_beside
 from relational_tensat.base.folders import is_temporary
 from relational_tensat.base.watch import Watch
-from relational_tensat.cost import graph_cost_us, open_device
+from relational_tensat.cost import graph_cost_us
 from relational_tensat.cost.cache import CostCache, default_cache
 from relational_tensat.cost.cpu.graph_times import run_heat
 from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.earlier_runs import Raced, RunsBefore
 from relational_tensat.cost.key import now
+from relational_tensat.cost.opener import open_processor
 from relational_tensat.cost.race import RACE_VERSION, RaceResult, Standing, race
 from relational_tensat.custom_ops.calls import op_of
 from relational_tensat.custom_ops.library import kernels_of
@@ -136,7 +137,7 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
     if opset < OLDEST_POSSIBLE_OPSET:  # functions cannot be written in that one
         opset = OLDEST_WRITTEN_OPSET
     setting = SessionSetting(loaded.cost.n_threads, opset)
-    key = open_device(f"cpu:threads={setting.threads}" if setting.threads > 1 else "cpu").key
+    key = open_processor(setting.threads).key
     costs = CostCache(run.options.costs.cache or default_cache(), is_dispensable=True)
     times = PartTimes(costs, key, setting, again=run.options.costs.race_again)
     sized = None
@@ -148,8 +149,8 @@ def _with_kernels(checked: CheckedRun) -> CheckedRun:
         numbered = with_numbers(checked.folded)
         sized_parts = None if sized is None else sized.parts
         whole_us = graph_cost_us(checked.extracted.chosen, loaded.cost)
-        given = (numbered, loaded.cost, setting, limited, rows, times, sized_parts, whole_us)
-        found = timed_parts(*given)
+        given = (numbered, loaded.cost, setting, limited, rows, times)
+        found = timed_parts(*given, sized_parts, whole_us)
         try:
             gaining = [part for part in found if _gain_us(part) > 0]
         finally:

@@ -16,10 +16,11 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.folders import temporary_folder
-from relational_tensat.cost import Configuration, open_device
+from relational_tensat.cost import Configuration
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import TimingSample
 from relational_tensat.cost.key import configuration_of, configuration_text
+from relational_tensat.cost.opener import open_processor
 from relational_tensat.formats.frontend import file_digest
 from relational_tensat.tensor import Array, Graph, Node, tensors_of
 from relational_tensat.tensor.operators.opaque import WITH_BODIES
@@ -69,7 +70,7 @@ def opaque_times_us(
         results = tuple(graph.types[value] for value in node.outputs)
         output: Any = results
         all_of[configuration_of(node.op, kinds, output, node.attrs)].append(name)
-    key = open_device(f"cpu:threads={threads}" if threads > 1 else "cpu").key
+    key = open_processor(threads).key
     digest = file_digest(file)
     codes = {each: _code(digest, each) for each in all_of}
     if not again:
